@@ -6,13 +6,14 @@
 
 Timing: radon with 10 to 45 functions in each of seven symmetries (parameters of the thesis, section 3.4). `integrals`:
 all supermatrices from the exponents, ready on the device; `P, Q`: mean per iteration, densities in and potentials out
-on the host (radon has no open shell, so that P is all there is); `whole`: from the atom to the table of spinors, from
+on the host (radon has no open shell, so that only P is needed); `whole`: from the atom to the table of spinors, from
 the core guess. Seconds, the best of the warm runs. The last row, at the largest size, is Rn+ with 6p5, the average of
 the configuration, which needs P and Q. Literature of the same table: a Tesla C2050 (P and Q together) and one core of
 its host (D. Hennessey, Alberta, 2018).
 `load` is the load average at the beginning: run this on an idle machine.
 Table: energies in the sets of Table 2.1 with a Gaussian nucleus beside those of an even-tempered set of ratio 1.65,
-which is within 1e-10 (relative) of the limit: `--ratio 1.5` is lower by so much for Rn, by 2e-12 up to Kr.
+which is within 1e-10 (relative) of the limit: `--ratio 1.5` lowers the energy of Rn by that amount, and by 2e-12 up to
+Kr.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ THESIS = {  # integrals, P and Q per iteration, whole calculation: GPU; whole: C
     40: (0.76620, 0.13564, 5.57, 23.23),
     45: (1.21797, 0.19399, 7.47, 35.63),
 }
-ASKED = {"cuda": (0.02, 0.002, 0.3), "cpu": (None, None, 6.0)}
-"""At the largest size: integrals, P and Q, whole."""
+TARGETS = {"cuda": (0.02, 0.002, 0.3), "cpu": (None, None, 6.0)}
+"""Target times at the largest size: integrals, P and Q, whole calculation."""
 RADON = Occupation((6, 5, 5, 3, 3, 1, 1))
 CATION = Occupation.all_of((6, 4, 4, 3, 3, 1, 1), (0, 1, 1, 0, 0, 0, 0), 5)
-"""6p5: all distributions over 6p- and 6p+."""
+"""Occupation 6p5: all distributions over 6p- and 6p+."""
 ENDS = ((0.006, 1e10), (0.008, 3e9), (0.02, 1e7), (0.05, 1e6))
 """Exponents of the limit, s to f: from below the most diffuse shell to beyond the size of the nucleus."""
 AIM = 5e-9
-"""The thesis's threshold."""
+"""Target relative error, as in the thesis."""
 NOT_GROUND = {"Zr": "[Kr] 4d3 5s1"}
 """Configuration of the table where it is not the observed ground state."""
 
@@ -63,7 +64,7 @@ def radon(size: int, occupation: Occupation = RADON) -> Atom:
 
 
 def timing(backend: Any, sizes: list[int], repeat: int) -> list[dict[str, Any]]:
-    """A row per size."""
+    """Make a row of timings for each size."""
     print(
         f"{'functions':>9} {'':8} {'integrals':>10} {'s: integrals':>13} {'P, Q':>9} {'whole':>8}"
         "   thesis GPU, CPU (whole)"
@@ -78,7 +79,7 @@ def timing(backend: Any, sizes: list[int], repeat: int) -> list[dict[str, Any]]:
 
 
 def timed(atom: Atom, backend: Any, repeat: int) -> dict[str, Any]:
-    """The first run and the best of the others."""
+    """Time the first run and the best of the others."""
     runs = []
     for _ in range(repeat + 1):
         start = time.perf_counter()
@@ -101,7 +102,7 @@ def timed(atom: Atom, backend: Any, repeat: int) -> dict[str, Any]:
 
 
 def show(row: dict[str, Any], name: str, thesis: str = "") -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(
         f"{row['functions']:9d} {name:8} {row['integrals']:10d} {row['seconds_integrals']:13.4f} "
         f"{row['seconds_potential']:9.5f} {row['seconds_whole']:8.3f}{thesis}",
@@ -109,24 +110,24 @@ def show(row: dict[str, Any], name: str, thesis: str = "") -> None:
     )
 
 
-def asked(row: dict[str, Any], name: str, backend: str) -> dict[str, dict[str, float]]:
-    """What was asked for at the largest size, beside what was measured."""
+def show_targets(row: dict[str, Any], name: str, backend: str) -> dict[str, dict[str, float]]:
+    """Print target times at the largest size next to the measured ones."""
     names = ("seconds_integrals", "seconds_potential", "seconds_whole")
-    pairs = [(key, row[key], limit) for key, limit in zip(names, ASKED[backend], strict=True) if limit]
+    pairs = [(key, row[key], limit) for key, limit in zip(names, TARGETS[backend], strict=True) if limit]
     for key, seconds, limit in pairs:
         state = "met" if seconds <= limit else "MISSED"
-        print(f"{name}, {key}: {seconds:.4f} s, asked for at most {limit} s: {state}")
+        print(f"{name}, {key}: {seconds:.4f} s, target {limit} s: {state}")
     return {key: {"seconds": seconds, "at_most": limit} for key, seconds, limit in pairs}
 
 
 def limit_basis(l_max: int, ratio: float) -> AtomBasis:
-    """Even-tempered, the same for all elements."""
+    """Make an even-tempered basis, the same for all elements."""
     counts = [int(np.log(high / low) / np.log(ratio)) + 1 for low, high in ENDS]
     return AtomBasis.by_momentum([even_tempered(ENDS[l][0], ratio, counts[l]) for l in range(l_max + 1)])
 
 
 def elements(names: list[str], backend: Any, ratio: float) -> list[dict[str, Any]]:
-    """A row per element of Table 2.1."""
+    """Make a row for each element of Table 2.1."""
     rows = []
     for symbol in names or list(table()):
         held = parse_configuration(NOT_GROUND[symbol]) if symbol in NOT_GROUND else ground_configuration(symbol)
@@ -153,7 +154,8 @@ def elements(names: list[str], backend: Any, ratio: float) -> list[dict[str, Any
 
 
 def one_thread() -> None:
-    """Begin again with one thread in BLAS, which reads this when NumPy is loaded: matrices of 90 rows gain nothing."""
+    """Restart with one BLAS thread, a setting that is read when NumPy is loaded: matrices of 90 rows gain nothing from
+    more."""
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         os.execve(sys.executable, [sys.executable, *sys.argv], alone)
@@ -185,8 +187,8 @@ def main() -> None:
         show(cation, "Rn+ 6p5")
         record |= {"open_shell": {"configuration": "Rn+ 6p5, average", **cation}}
         print(f"Rn+ lies {cation['energy'] - closed['energy']:.6f} Hartree above Rn")
-        record["asked"] = asked(closed, "Rn", given.backend)
-        record["asked_open_shell"] = asked(cation, "Rn+ 6p5", given.backend)
+        record["asked"] = show_targets(closed, "Rn", given.backend)
+        record["asked_open_shell"] = show_targets(cation, "Rn+ 6p5", given.backend)
         rows = [*rows, cation]
     save(given.json, record)
     if not all(row["converged"] for row in rows):

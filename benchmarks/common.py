@@ -1,4 +1,4 @@
-"""What the benchmarks share: molecules, the machine's description, results as JSON."""
+"""Shared by the benchmarks: molecules, description of the machine, results as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
 sys.path.insert(0, str(ROOT / "src"))
-# Basis sets from files: the same numbers everywhere, also where the Basis Set Exchange is not installed.
+# Basis sets from files: the same numbers everywhere, even if the Basis Set Exchange is not installed.
 os.environ.setdefault("CUANTO_BASIS_PATH", str(DATA / "basis"))
 
 
@@ -24,7 +24,7 @@ def geometry(name: str) -> Path:
 
 
 def machine(backend: Any) -> dict[str, Any]:
-    """Where and when."""
+    """Describe the machine, the versions and the date."""
     import numpy
 
     import cuanto
@@ -58,7 +58,7 @@ def processor_name() -> str:
 
 
 def last_number(command: list[str], **environment: str) -> float:
-    """The number a child process prints last; a failed child's own words end the benchmark."""
+    """Run a command and return the number it prints last; if it fails, the benchmark ends with its output."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0:
         sys.exit(f"{done.stderr.strip()}\nthis child process failed with status {done.returncode}")
@@ -79,7 +79,7 @@ def pyscf_mole(molecule: Any, basis: Any) -> Any:
 
 
 def save(path: str | None, record: dict[str, Any]) -> None:
-    """Write a result file when one was asked for."""
+    """Write a result file if a path is given."""
     if path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(record, indent=1) + "\n")

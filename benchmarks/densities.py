@@ -20,7 +20,7 @@ HISTORY = 8
 def converged_density(
     molecule: cuanto.Molecule, basis: cuanto.Basis, backend: Any, threshold: float, cache: Path | None
 ) -> tuple[Any, float, int]:
-    """D_pq on the device, energy and iterations; from the file `cache`, or made and written there."""
+    """D_pq on the device, energy and iterations; read from the file `cache`, or computed and written there."""
     if cache is not None and cache.exists():
         with np.load(cache) as kept:
             if kept["D"].shape == (basis.nbf, basis.nbf) and np.array_equal(kept["R_ax"], basis.R_ax):
@@ -36,7 +36,7 @@ def converged_density(
 def hartree_fock(
     molecule: cuanto.Molecule, basis: cuanto.Basis, backend: Any, threshold: float
 ) -> tuple[Any, float, int]:
-    """Closed shells; an array module does the linear algebra, so this runs on a GPU as well."""
+    """Closed-shell Hartree-Fock; linear algebra uses the array module, so that it runs on a GPU as well."""
     xp = backend.xp
     S_pq = integrals.overlap(basis, backend=backend)
     H_pq = integrals.kinetic(basis, backend=backend) + integrals.nuclear(basis, molecule, backend=backend)
@@ -63,7 +63,7 @@ def hartree_fock(
 
 
 def extrapolated(history: list[tuple[Any, Any]]) -> Any:
-    """Pulay's DIIS (doi:10.1002/jcc.540030413)."""
+    """Extrapolate by Pulay's DIIS (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
     equations[:n, :n] = [[float((e * f).sum()) for _, f in history] for _, e in history]
@@ -74,7 +74,7 @@ def extrapolated(history: list[tuple[Any, Any]]) -> Any:
 
 
 def atomic_guess(molecule: cuanto.Molecule, basis: cuanto.Basis) -> Any:
-    """Densities of free atoms side by side."""
+    """Block-diagonal density of free atoms."""
     D_pq = np.zeros((basis.nbf, basis.nbf))
     first = np.concatenate([[0], np.cumsum([shell.nbf for shell in basis.shells])])
     atom = np.repeat([shell.atom for shell in basis.shells], np.diff(first))

@@ -1,18 +1,19 @@
-"""Whole Kohn-Sham energies: one call of `cuanto.energy`, everything included but the tables of the basis sets.
+"""Whole Kohn-Sham energies: one call of `cuanto.energy`, including everything except reading the basis sets.
 
     python benchmarks/dft.py --peer --cold --json benchmarks/results/dft_cpu.json    # beside PySCF in the same run
     python benchmarks/dft.py --backend cuda --cold --json benchmarks/results/dft_cuda.json
-    python benchmarks/dft.py --only water_04 --peer                                 # a small one, to try it out
+    python benchmarks/dft.py --only water_04 --peer                                 # a small one, for a quick test
 
-`first`, `warm`, `cold` and the steps are those of `scf.py`; processor seconds of all threads, which other work on the
-machine disturbs less, stand beside the times. The peer is PySCF with the same contraction coefficients,
-fitting basis, grid (points, pruning, cells), threads and criteria. On a GPU figures of GPU4PySCF 1.9 on an H200 stand
-beside ours: literature, not of the same run. Besides, the steps of one pass over the grid are run on their own: seconds
-of density, functional and matrix, and which share of the rate of a large FP64 matrix product the two large steps reach.
+`first`, `warm`, `cold` and the steps are defined as in `scf.py`; processor seconds of all threads, which are less
+sensitive to other load, are given as well. The peer is PySCF with the same contraction coefficients,
+fitting basis, grid (points, pruning, cells), threads and criteria. On a GPU, published times of GPU4PySCF 1.9 on an
+H200 are shown for comparison; they are not from the same run. In addition, the steps of one pass over the grid are
+timed separately: seconds of density, functional and matrix, and the rate of the two large steps relative to a large
+FP64 matrix product.
 Energies that differ by more than 1e-6 Hartree from a reference or the peer, and runs that did not converge, end in exit
-status 1. What energies are compared with: on a CPU, with --peer, each with PySCF's in the same run; on a GPU there is
-no peer, and only water_24-lda has a stored energy of PySCF on the same grid (tests/data/lda_dzvp_water.json). The
-fitted systems have none: on a GPU nothing is compared with their energies here. RI-J means that J is fitted, RI that J
+status 1. On a CPU with --peer, every energy is compared with PySCF's in the same run. On a GPU there is no peer, and
+only water_24-lda has a stored PySCF energy on the same grid (tests/data/lda_dzvp_water.json); energies of fitted
+systems are not compared there. RI-J means that J is fitted, RI that J
 and K are.
 """
 
@@ -40,16 +41,16 @@ from cuanto.grid import GridSettings
 from cuanto.options import ScfOptions
 
 SAME_ENERGY = 1e-6
-"""Hartree."""
-ASKED_RATIO = 0.4
-"""Of the time of PySCF, on the CPU."""
+"""Tolerance of energies, Hartree."""
+TARGET_RATIO = 0.4
+"""Target time relative to PySCF, on the CPU."""
 ENOUGH = 10.0
 """Seconds after which a warm run is not repeated."""
 PEER_MEMORY = 8000
-"""MB."""
+"""Memory limit of PySCF, MB."""
 AUX = "def2-universal-jkfit"
 PYSCF = {"lda": "lda,vwn"}
-"""Where its name is another one."""
+"""PySCF's names of functionals where they differ from ours."""
 COLD = """
 import sys, time
 start = time.perf_counter()
@@ -66,7 +67,8 @@ print(time.perf_counter() - start)
 
 @dataclass(frozen=True)
 class System:
-    """`asked` and `literature`: seconds of the whole SCF on an H200; the latter by GPU4PySCF 1.9; `on`: backends."""
+    """A calculation; `target`: desired seconds of the whole SCF on an H200, `literature`: published ones of GPU4PySCF
+    1.9; `on`: backends."""
 
     name: str
     file: Path
@@ -76,7 +78,7 @@ class System:
     on: tuple[str, ...]
     grid: str = "fine"
     spherical: bool = True
-    asked: float | None = None
+    target: float | None = None
     literature: float | None = None
 
     @property
@@ -86,7 +88,7 @@ class System:
 
     @property
     def title(self) -> str:
-        """As people write it."""
+        """Molecule, method and basis in the usual notation."""
         fit = {"none": "", "j": "RI-J-", "jk": "RI-"}[self.fitting]
         name = self.basis.replace("svp", "SVP").replace("tzvp", "TZVP").replace("dgauss-dzvp", "DZVP")
         return f"{fit}{self.functional.upper()}/{name}"
@@ -99,16 +101,16 @@ SYSTEMS = [
     System("caffeine-b3lyp", geometry("caffeine"), "b3lyp", "def2-svp", "jk", CPU),
     System("water_16", geometry("water_16"), "pbe", "def2-svp", "j", CPU),
     System("water_24-lda", geometry("water_24"), "lda", "dgauss-dzvp", "none", CUDA, "75,302", False, 1.5, 4.16),
-    System("ribavirin", geometry("ribavirin"), "pbe", "def2-tzvp", "j", CUDA, asked=1.0, literature=2.00),
-    System("water_24", geometry("water_24"), "pbe", "def2-tzvp", "j", CUDA, asked=1.8, literature=3.00),
-    System("ribavirin-b3lyp", geometry("ribavirin"), "b3lyp", "def2-tzvp", "jk", CUDA, asked=1.0, literature=1.82),
-    System("water_128", geometry("water_128"), "pbe", "def2-svp", "j", CUDA, asked=12.0, literature=20.6),
-    System("taxol", OWN / "taxol.xyz", "b3lyp", "def2-tzvp", "jk", CUDA, asked=25.0, literature=33.8),
+    System("ribavirin", geometry("ribavirin"), "pbe", "def2-tzvp", "j", CUDA, target=1.0, literature=2.00),
+    System("water_24", geometry("water_24"), "pbe", "def2-tzvp", "j", CUDA, target=1.8, literature=3.00),
+    System("ribavirin-b3lyp", geometry("ribavirin"), "b3lyp", "def2-tzvp", "jk", CUDA, target=1.0, literature=1.82),
+    System("water_128", geometry("water_128"), "pbe", "def2-svp", "j", CUDA, target=12.0, literature=20.6),
+    System("taxol", OWN / "taxol.xyz", "b3lyp", "def2-tzvp", "jk", CUDA, target=25.0, literature=33.8),
 ]
 
 
 def cold_call(system: System, backend: str) -> float:
-    """Seconds of import and energy, nothing compiled before."""
+    """Seconds of import and energy with empty kernel caches."""
     with tempfile.TemporaryDirectory() as cache:
         variables = {"CUANTO_CACHE": cache, "CUPY_CACHE_DIR": f"{cache}/cupy", "PYTHONPATH": str(ROOT / "src")}
         given = [str(system.file), system.functional, system.basis, system.aux or "", str(system.spherical)]
@@ -116,7 +118,7 @@ def cold_call(system: System, backend: str) -> float:
 
 
 def reference_energy(system: System) -> float | None:
-    """PySCF's, from the test data, of the same grid; None where there is none."""
+    """PySCF's energy on the same grid from the test data, or None."""
     settings = GridSettings.of(system.grid)
     for record in json.loads((DATA / "lda_dzvp_water.json").read_text()):
         same = record["molecule"] == system.file.stem and record["basis"] == system.basis
@@ -137,7 +139,7 @@ def peer(system: System, molecule: cuanto.Molecule, basis: cuanto.Basis, aux: An
         method = dft.RKS(mol, xc=PYSCF.get(system.functional, system.functional))
         if auxiliary is not None:
             method = method.density_fit(auxbasis=auxiliary)
-        # Atoms have names of their own in this molecule, and so have their grids.
+        # In this molecule every atom has its own label, and grids are keyed by label.
         labels = [mol.atom_symbol(i) for i in range(mol.natm)]
         method.grids.atom_grid = {name: grid.numbers(int(Z)) for name, Z in zip(labels, molecule.numbers, strict=True)}
         method.grids.prune = dft.gen_grid.nwchem_prune if grid.pruned else None
@@ -162,7 +164,7 @@ def peer(system: System, molecule: cuanto.Molecule, basis: cuanto.Basis, aux: An
 
 
 def warm_runs(row: dict[str, Any], call: Any, options: argparse.Namespace, backend: Any) -> Any:
-    """First and later calls, and one that waits after each step; the result of the last but one."""
+    """Time the first call, later calls, and one that waits after each step; returns the result of the last but one."""
     row["first"], _ = timed(call)
     backend.finish_compiling()
     if row["first"] < ENOUGH:
@@ -189,7 +191,7 @@ def warm_runs(row: dict[str, Any], call: Any, options: argparse.Namespace, backe
 
 
 def run_system(system: System, options: argparse.Namespace, backend: Any, rate: float) -> dict[str, Any]:
-    """All figures of one system."""
+    """Measure one system."""
     molecule = cuanto.Molecule.from_xyz(system.file)
     basis = cuanto.Basis(system.basis, molecule, spherical=system.spherical)
     aux = cuanto.Basis(system.aux, molecule) if system.aux else None
@@ -219,13 +221,13 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
         print(f"  PySCF: {found['best']:.3f} s, {found['cycles']} cycles, {found['points']} points", flush=True)
         row["cpu_ratio_to_pyscf"] = row["cpu_seconds"] / found["cpu_seconds"]
         ratios = f"{row['ratio_to_pyscf']:.3f}, of processor seconds {row['cpu_ratio_to_pyscf']:.3f}"
-        print(f"  cuanto / PySCF = {ratios}, asked: {ASKED_RATIO}", flush=True)
+        print(f"  cuanto / PySCF = {ratios}, target: {TARGET_RATIO}", flush=True)
         compare(row, "PySCF", found["energy"], SAME_ENERGY)
         if not found["converged"]:
             row["troubles"].append("PySCF did not converge")
     if backend.name == "cuda":
-        row |= {"asked": system.asked, "gpu4pyscf": system.literature}
-        print(f"  asked: {system.asked} s, GPU4PySCF 1.9: {system.literature} s", flush=True)
+        row |= {"asked": system.target, "gpu4pyscf": system.literature}
+        print(f"  target: {system.target} s, GPU4PySCF 1.9: {system.literature} s", flush=True)
     for trouble in row["troubles"]:
         print(f"  *** {system.name}: {trouble} ***", flush=True)
     return row
@@ -234,7 +236,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--only", nargs="*", help="names of systems (default: those asked for on the backend)")
+    parser.add_argument("--only", nargs="*", help="names of systems (default: those of the backend)")
     parser.add_argument("--repeat", type=int, default=3, help="warm runs at most")
     parser.add_argument("--peer", action="store_true", help="PySCF in the same run (CPU)")
     parser.add_argument("--peer-repeat", type=int, default=1, help="runs of PySCF")

@@ -1,16 +1,17 @@
-"""How the two steps of a pass over the grid grow with the size of a cluster of water: 16, 32, 64 and 128 molecules.
+"""Growth of the two steps of a pass over the grid with the size of a water cluster: 16, 32, 64 and 128 molecules.
 
     python benchmarks/dft_growth.py --json benchmarks/results/dft_growth_cpu.json
     python benchmarks/dft_growth.py --backend cuda --grid fine --json benchmarks/results/dft_growth_cuda.json
 
 PBE/def2-SVP, cells of Stratmann, Scuseria and Frisch, the density of superposed atoms. On a CPU processor seconds of
-one thread, on a GPU seconds; the least of all rounds, in each of which all sizes have their turn. Beside them: seconds
-of the weights alone, by Stratmann's cells and by Becke's, which need all atoms (least of two rounds). Counted: points
-times functions, and points times pairs of functions whose product is not left out. Stratmann's cells reach 4.6 times as
-far as an atom is away, which is most of a cluster of this size: their weights are measured for chains as well,
+one thread, on a GPU seconds; the minimum over rounds, each of which runs all sizes. Also: seconds of the weights alone,
+with Stratmann's cells and with Becke's, which involve all atoms (minimum of two rounds). Counted: points
+times functions, and points times pairs of functions whose product is not neglected. The range of Stratmann's cells is
+4.6 times the distance of an atom, which covers most of a cluster of this size, so their weights are measured for chains
+as well:
 polyethylene of 50 to 400 carbon atoms, in cubes of one size. Exponents are given from the smallest to the largest
-molecule, and fitted to all sizes. Exit status 1: that of the density or of the matrix, from the smallest to the largest
-cluster, is above 1.2.
+molecule, and fitted to all sizes. Exit status 1: the exponent of the density or of the matrix, from the smallest to the
+largest cluster, is above 1.2.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.scf.guess import superposed_atoms
 
-ASKED = 1.2
+TARGETS = 1.2
 STEPS = ("density", "matrix")
 CELLS = ("stratmann", "becke")
 WEIGHINGS = 2
 """Rounds in which grids are made: the first one compiles."""
 CHAIN_EDGE = 3.0
-"""Bohr, of the cubes of chains."""
+"""Edge of the cubes of chains, Bohr."""
 
 
 @dataclass(frozen=True)
 class Clocked(Timings):
-    """Seconds of the last measurement by a clock of one's own."""
+    """Stores the seconds of the last measurement, by a given clock."""
 
     clock: Callable[[], float] = time.perf_counter
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
-        """Of what is inside."""
+        """Measure the code inside."""
         start = self.clock()
         yield
         self.seconds[name] = self.clock() - start
@@ -80,7 +81,7 @@ class Cluster:
         self.seconds, self.weights = dict.fromkeys(STEPS, np.inf), dict.fromkeys(CELLS, np.inf)
 
     def weigh(self, clock: Callable[[], float]) -> None:
-        """The grid by both kinds of cells once."""
+        """Make the grid once with each kind of cells."""
         for cells, settings in self.settings.items():
             timings = Clocked(clock=clock)
             with timings.measure("all"):
@@ -90,7 +91,7 @@ class Cluster:
                 self.setup = min(self.setup, timings.seconds["all"])
 
     def measure(self, clock: Callable[[], float]) -> None:
-        """Both steps once."""
+        """Run both steps once."""
         for name, call in zip(
             STEPS,
             (lambda: self.quadrature.density(self.D_spq, None), lambda: self.quadrature.matrix(self.v_scg)),
@@ -101,7 +102,7 @@ class Cluster:
             self.seconds[name] = min(self.seconds[name], clock() - start)
 
     def row(self) -> dict[str, Any]:
-        """What was found."""
+        """The measured values."""
         points = self.grid.points.astype(float)
         found: dict[str, Any] = {
             "waters": self.waters,
@@ -132,12 +133,12 @@ def weigh_chain(carbons: int, level: str, backend: Any, clock: Callable[[], floa
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:
-    """From the first to the last."""
+    """Exponent from the first to the last size."""
     return float(np.log(values[-1] / values[0]) / np.log(sizes[-1] / sizes[0]))
 
 
 def fitted(sizes: list[int], values: list[float]) -> float:
-    """Least squares of the logarithms of all."""
+    """Exponent fitted to all sizes, by least squares of the logarithms."""
     return float(np.polyfit(np.log(np.array(sizes, dtype=float)), np.log(values), 1)[0])
 
 
@@ -191,7 +192,7 @@ def main() -> int:
         print(f"  {name.replace('_', ' ')} {value:.2f} ({over_all[name]:.2f})")
     record = {"benchmark": "dft_growth", "machine": machine(backend), "load": os.getloadavg()[0], "grid": options.grid}
     save(options.json, record | {"rows": rows, "chains": chains, "exponents": grown, "fitted_exponents": over_all})
-    return 1 if max(grown[name] for name in STEPS) > ASKED else 0
+    return 1 if max(grown[name] for name in STEPS) > TARGETS else 0
 
 
 if __name__ == "__main__":

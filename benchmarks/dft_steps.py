@@ -14,7 +14,7 @@ from cuanto.backends.base import Backend
 from cuanto.functionals import Functional, XCPotential
 from cuanto.grid import GridSettings, make_grid, make_quadrature
 from cuanto.grid.integration import Integration
-from cuanto.grid.quadrature import Quadrature, orbitals_pay
+from cuanto.grid.quadrature import Quadrature
 from cuanto.memory import Budget
 
 STEPS = ("density", "matrix")
@@ -95,7 +95,7 @@ class Pass:
         values_seconds, (quadrature, plan) = best_of(lambda: make_quadrature(*common), backend, 1)
         width = density.C_spi.shape[2]
         orbitals = settings.density != "matrix" and (
-            settings.density == "orbitals" or orbitals_pay(quadrature, family, width)
+            settings.density == "orbitals" or quadrature.prefers_orbitals(width)
         )
         found: dict[str, Any] = {
             "points": len(grid.w_g),

@@ -7,9 +7,10 @@
 The density is that of RHF, converged here (largest element of the commutator below 1e-6) by the same code; with
 --densities FOLDER it is kept there as an .npz file. Seconds are the best of the warm runs, on the host and the device
 together, the density and the results on the device. `setup`: pairs, bounds and choice of kernels, once per geometry.
-The peer is PySCF's direct `get_jk` with direct_scf_tol = threshold, the same density, the same contraction
-coefficients and as many threads; its setup (Schwarz bounds) is left out as ours is. On a GPU figures of GPU4PySCF 1.9
-on an H200 stand beside ours: literature, not of the same run. `load` is the load average at the beginning: run this on
+The peer is PySCF's direct `get_jk` with direct_scf_tol = threshold, the same density, the same contraction coefficients
+and number of threads; its setup (Schwarz bounds) is not included, nor is ours. On a GPU, published times of GPU4PySCF
+1.9 on an H200 are shown for comparison; they are not from the same run. `load` is the load average at the beginning:
+run this on
 an idle machine.
 """
 
@@ -36,13 +37,14 @@ from cuanto.coulomb import DirectJK
 
 @dataclass(frozen=True)
 class System:
-    """`asked` and `literature`: seconds of J and of J + K on an H200; the latter by GPU4PySCF 1.9."""
+    """A calculation; `target`: desired seconds of J and of J + K on an H200, `literature`: published ones of GPU4PySCF
+    1.9."""
 
     name: str
     file: Path
     basis: str
     on_cpu: bool = True
-    asked: tuple[float, float] | None = None
+    target: tuple[float, float] | None = None
     literature: tuple[float, float] | None = None
 
 
@@ -53,9 +55,9 @@ SYSTEMS = [
     System("octadecane", geometry("alkane_18"), "cc-pvdz", True, (0.04, 0.09), (0.085, 0.094)),
     System("taxol", TAXOL, "6-31g*", False, (0.2, 1.0), (0.35, 1.18)),
 ]
-ASKED_RATIO = 0.5
-"""Of the time of PySCF, on the CPU."""
-ASKED_FIRST = {"cpu": 20.0, "cuda": 15.0}
+TARGET_RATIO = 0.5
+"""Target time relative to PySCF, on the CPU."""
+TARGET_FIRST = {"cpu": 20.0, "cuda": 15.0}
 FIRST = """
 import sys, time
 import numpy as np
@@ -87,36 +89,36 @@ def measure(basis: cuanto.Basis, D_pq: Any, precision: str, options: argparse.Na
     """Setup and warm times of one precision, and J and K themselves."""
     settings = {"backend": backend, "threshold": options.threshold, "precision": precision}
     found: dict[str, Any] = {}
-    made: dict[str, DirectJK] = {}
+    result: dict[str, DirectJK] = {}
     for name, one_pass in (("jk", False), ("one_pass", True)):
         start = time.perf_counter()
-        direct = made[name] = DirectJK(basis, one_pass=one_pass, **settings)
+        direct = result[name] = DirectJK(basis, one_pass=one_pass, **settings)
         if not one_pass:
-            assert direct.j_engine is not None and direct.quartets is not None  # they are made when asked for
+            assert direct.j_engine is not None and direct.quartets is not None  # created on first access
             backend.synchronize()
             found["setup"] = time.perf_counter() - start
         direct(D_pq)
     backend.finish_compiling()
-    for direct in made.values():
+    for direct in result.values():
         direct.finish_compiling()
         direct(D_pq)
     calls = {
-        "j": lambda: made["jk"].j(D_pq),
-        "k": lambda: made["jk"].k(D_pq),
-        "jk": lambda: made["jk"](D_pq),
-        "one_pass": lambda: made["one_pass"](D_pq),
+        "j": lambda: result["jk"].j(D_pq),
+        "k": lambda: result["jk"].k(D_pq),
+        "jk": lambda: result["jk"](D_pq),
+        "one_pass": lambda: result["one_pass"](D_pq),
     }
     for name, call in calls.items():
         found[name] = best(call, backend, options.repeats)
-    J, K = (backend.to_host(M) for M in made["jk"](D_pq))
-    said = made["jk"].statistics
+    J, K = (backend.to_host(M) for M in result["jk"](D_pq))
+    said = result["jk"].statistics
     found["quartets"] = said.quartets.quartets if said.quartets else 0
     found["interactions"] = said.coulomb.interactions if said.coulomb else 0
     return found, J, K
 
 
 def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, D_pq: Any, options: argparse.Namespace, threads: int) -> Any:
-    """PySCF's J, J and K, seconds of both, and how many threads it had."""
+    """PySCF's J, and J and K; their seconds, and its number of threads."""
     from pyscf import lib, scf
 
     lib.num_threads(threads)
@@ -135,12 +137,12 @@ def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, D_pq: Any, options: arg
 
 
 def largest_difference(pairs: list[tuple[Any, Any]]) -> float:
-    """Over J and K."""
+    """Largest difference over J and K."""
     return float(max(np.abs(M - N).max() for M, N in pairs))
 
 
 def run_system(system: System, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """All figures of one system."""
+    """Measure one system."""
     molecule = cuanto.Molecule.from_xyz(system.file)
     basis = cuanto.Basis(system.basis, molecule, spherical=True)
     print(f"{system.name} {system.basis}: {basis.nbf} functions, {len(basis.shells)} shells", flush=True)
@@ -166,9 +168,9 @@ def run_system(system: System, options: argparse.Namespace, backend: Any) -> dic
         row["ratio_to_pyscf"] = {name: row["double"][name] / row["pyscf"][name] for name in ("j", "jk")}
         show("PySCF", row["pyscf"], f"differs by {row['difference_to_pyscf']:.1e}")
         ratios = ", ".join(f"{name.upper()} {ratio:.3f}" for name, ratio in row["ratio_to_pyscf"].items())
-        print(f"  cuanto / PySCF: {ratios} (asked: {ASKED_RATIO})", flush=True)
-    if backend.name == "cuda" and system.asked and system.literature:
-        for label, key, pair in (("asked", "asked", system.asked), ("GPU4PySCF 1.9", "gpu4pyscf", system.literature)):
+        print(f"  cuanto / PySCF: {ratios} (target: {TARGET_RATIO})", flush=True)
+    if backend.name == "cuda" and system.target and system.literature:
+        for label, key, pair in (("target", "asked", system.target), ("GPU4PySCF 1.9", "gpu4pyscf", system.literature)):
             row[key] = dict(zip(("j", "jk"), pair, strict=True))
             show(label, row[key])
     return row
@@ -178,7 +180,7 @@ COLUMNS = {"setup": "setup", "j": "J", "k": "K", "jk": "J+K", "one_pass": "one p
 
 
 def show(label: str, found: dict[str, Any], remark: str = "") -> None:
-    """One line of seconds."""
+    """Print one line of times."""
     figures = "".join(f" {title} {found[key]:8.4f}" for key, title in COLUMNS.items() if key in found)
     print(f"  {label:14s}{figures}  {remark}".rstrip(), flush=True)
 
@@ -193,7 +195,7 @@ def first_call(backend: str) -> float:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--only", nargs="*", help="names of systems; none: only what else is asked for")
+    parser.add_argument("--only", nargs="*", help="names of systems; none: only the other measurements")
     parser.add_argument("--threshold", type=float, default=1e-11)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--peer-repeats", type=int, default=2, help="runs of PySCF after a first one")
@@ -223,8 +225,8 @@ def main() -> None:
     record["threshold"] = options.threshold
     if options.first:
         record["first_seconds"] = first_call(options.backend)
-        asked = ASKED_FIRST[options.backend]
-        print(f"first J and K of benzene/6-31g**, empty cache: {record['first_seconds']:.1f} s (asked: {asked:.0f})")
+        target = TARGET_FIRST[options.backend]
+        print(f"first J and K of benzene/6-31g**, empty cache: {record['first_seconds']:.1f} s (target: {target:.0f})")
     wanted = options.only
     if wanted is None:
         wanted = [system.name for system in SYSTEMS if system.on_cpu or backend.name == "cuda"]

@@ -1,4 +1,4 @@
-"""What a user waits for the first time: import, all integrals of water/cc-pVDZ and the gradient of water by
+"""Waiting time of a first call: import, all integrals of water/cc-pVDZ and the gradient of water by
 RI-B3LYP/def2-SVP (SCF included), both from an empty kernel cache.
 
     python benchmarks/first_call.py [--backend cuda] [--json FILE]
@@ -43,7 +43,7 @@ assert abs(found.gradient.sum(axis=0)).max() < 1e-8
 print(time.perf_counter() - start)
 """
 LONGEST = {"cpu": 15.0, "cuda": 10.0}
-"""Seconds of a gradient from an empty cache."""
+"""Maximum seconds of a gradient from an empty cache."""
 
 
 def run(code: str, *arguments: str, cache: str | None = None) -> float:

@@ -35,7 +35,7 @@ def system(name: str, basis: str, spherical: bool | None) -> tuple[cuanto.Molecu
 
 
 def peer(molecule: cuanto.Molecule, basis: cuanto.Basis) -> Any:
-    """PySCF's int2e over the same functions, packed alike."""
+    """PySCF's int2e over the same functions, with the same packing."""
     mol = pyscf_mole(molecule, basis)
     return lambda: mol.intor("int2e", aosym="s4")
 

@@ -53,7 +53,7 @@ MOLECULES = {
 
 
 def molecule_of(name: str) -> cuanto.Molecule:
-    """One of the molecules."""
+    """Make one of the molecules."""
     text, multiplicity = MOLECULES[name]
     rows = text.split("; ")
     return cuanto.Molecule.from_string("\n".join([str(len(rows)), name, *rows]), multiplicity=multiplicity)
@@ -121,7 +121,7 @@ def allowed(wavenumbers: Any, method: str) -> Any:
 
 
 def run_case(name: str, method: str) -> dict[str, Any]:
-    """All figures of a case."""
+    """Measure one case."""
     molecule, options = molecule_of(name), {} if method == "hf" else {"grid": GRID}
     begin = time.perf_counter()
     ours = cuanto.frequencies(molecule, method, BASIS, fitting="none", backend="cpu", **options)

@@ -1,9 +1,9 @@
-"""Derivatives of a functional: our graph with its backward sweep, and SymPy's diff and cse of the same energy.
+"""Derivatives of a functional: our graph with its backward sweep, compared with SymPy's diff and cse.
 
     python benchmarks/functional_graph.py [--json FILE] [NAME ...]
 
 Two spins, one core, seconds of the processor. Ours: from the definition to energy and all derivatives as one graph, the
-least of five. SymPy's: the energy's nodes one by one as a SymPy expression, `diff` by every variable, `cse` of
+minimum of five runs. SymPy's: the energy's nodes one by one as a SymPy expression, `diff` by every variable, `cse` of
 everything, once; its import is not counted.
 Operations are additions, multiplications, selections and calls (a power is one). SymPy is for this benchmark only.
 """
@@ -18,7 +18,7 @@ from typing import Any
 from common import ROOT, machine, save
 
 NAMES = ("svwn5", "pbe", "b3lyp", "m06-2x", "r2scan")
-"""TPSS as well, by name: its nested selections keep SymPy busy for more than three minutes."""
+"""Default functionals; TPSS can be given by name, but SymPy takes more than three minutes for it."""
 REPEATS = 5
 
 
@@ -38,10 +38,10 @@ def ours(functional: Any) -> dict[str, float]:
 
 
 def by_sympy(functional: Any) -> dict[str, float]:
-    """Seconds of the three steps and operations of what remains."""
+    """Seconds of the three steps, and operations of the result."""
     import sympy
 
-    sys.path.insert(0, str(ROOT / "tests" / "support"))  # the oracle
+    sys.path.insert(0, str(ROOT / "tests" / "support"))  # the test oracle
 
     from cuanto.kernels.ir import Stage
     from oracles.functionals import evaluate

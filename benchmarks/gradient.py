@@ -1,10 +1,12 @@
-"""Gradients alone, after a converged SCF: seconds by term, beside PySCF in the same run or GPU4PySCF's published ones.
+"""Gradients alone, after a converged SCF: seconds by term, compared with PySCF in the same run or published times of
+GPU4PySCF.
 
     python benchmarks/gradient.py --peer --json benchmarks/results/gradient_cpu.json
     python benchmarks/gradient.py --backend cuda --json benchmarks/results/gradient_cuda.json
     python benchmarks/gradient.py --only octadecane naphthalene
 
-Warm: the best of `--repeat` gradients after a first one; integrals that the SCF has in memory are there. The peer has
+Warm: the best of `--repeat` gradients after a first one; integrals that the SCF keeps in memory are reused. The peer
+has
 the same functions, fitting basis, density and number of threads, with the response of its grid. Figures of GPU4PySCF
 1.9 on an H200 are literature, not of the same run. Gradients that differ from the peer's by more than 1e-6 Hartree/Bohr
 end in exit status 1.
@@ -34,7 +36,8 @@ TIGHT = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 
 @dataclass(frozen=True)
 class Case:
-    """A gradient; `asked`: seconds on an H200, `literature`: GPU4PySCF's; `large`: too large for a few cores."""
+    """A gradient; `target`: desired seconds on an H200, `literature`: those of GPU4PySCF; `large`: too large for a few
+    cores."""
 
     name: str
     molecule: str
@@ -42,28 +45,28 @@ class Case:
     basis: str
     fitting: str = "jk"
     aux: str | None = "def2-universal-jkfit"
-    asked: float | None = None
+    target: float | None = None
     literature: float | None = None
     large: bool = False
 
     @property
     def path(self) -> Path:
-        """The geometry, of the test data or of the benchmarks."""
+        """Path of the geometry, in the test data or in the benchmarks."""
         found = geometry(self.molecule)
         return found if found.exists() else OWN / found.name
 
 
 CASES = [
-    Case("octadecane", "alkane_18", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.06, literature=0.18),
-    Case("ribavirin", "ribavirin", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", asked=0.04, literature=0.13),
+    Case("octadecane", "alkane_18", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", target=0.06, literature=0.18),
+    Case("ribavirin", "ribavirin", "hf", "cc-pvdz", aux="cc-pvdz-jkfit", target=0.04, literature=0.13),
     Case("naphthalene", "naphthalene", "hf", "6-31g**", "none", None, 0.05, 0.17),
     Case("taxol", "taxol", "hf", "6-31g*", "none", None, 0.9, 2.6, large=True),
     Case("valinomycin", "valinomycin", "hf", "6-31g*", "none", None, 1.2, 3.4, large=True),
     Case("water_24-lda", "water_24", "lda", "dgauss-dzvp", "none", None, 0.3, 1.5),
-    Case("ribavirin-pbe", "ribavirin", "pbe", "def2-tzvp", "j", asked=0.18, literature=0.55),
-    Case("ribavirin-b3lyp", "ribavirin", "b3lyp", "def2-tzvp", asked=0.2, literature=0.61),
-    Case("taxol-b3lyp", "taxol", "b3lyp", "def2-tzvp", asked=2.0, literature=6.0, large=True),
-    Case("taxol-b3lyp-svp", "taxol", "b3lyp", "def2-svp", asked=0.8, literature=2.3, large=True),
+    Case("ribavirin-pbe", "ribavirin", "pbe", "def2-tzvp", "j", target=0.18, literature=0.55),
+    Case("ribavirin-b3lyp", "ribavirin", "b3lyp", "def2-tzvp", target=0.2, literature=0.61),
+    Case("taxol-b3lyp", "taxol", "b3lyp", "def2-tzvp", target=2.0, literature=6.0, large=True),
+    Case("taxol-b3lyp-svp", "taxol", "b3lyp", "def2-svp", target=0.8, literature=2.3, large=True),
     Case("caffeine-pbe", "caffeine", "pbe", "def2-svp", "j"),
     Case("caffeine-b3lyp", "caffeine", "b3lyp", "def2-svp"),
     Case("caffeine-wb97x", "caffeine", "wb97x", "def2-svp"),
@@ -95,7 +98,7 @@ def peer_gradient(case: Case, molecule: Any, basis: Any, aux: Any, density: Any,
 
 
 def run_case(case: Case, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """All figures of a case."""
+    """Measure one case."""
     molecule = cuanto.Molecule.from_xyz(case.path)
     basis = cuanto.Basis(case.basis, molecule)
     aux = None if case.aux is None else cuanto.Basis(case.aux, molecule)
@@ -114,7 +117,7 @@ def run_case(case: Case, options: argparse.Namespace, backend: Any) -> dict[str,
     steps = {name: round(value, 4) for name, value in calculation.context.timings.seconds.items()}
     row: dict[str, Any] = {"case": case.name, "functions": basis.nbf, "converged": state.converged}
     row |= {"first": first, "best": min(seconds), "steps": steps, "sum": float(np.abs(gradient.sum(axis=0)).max())}
-    row |= {"asked": case.asked, "gpu4pyscf": case.literature} if backend.name == "cuda" else {}
+    row |= {"asked": case.target, "gpu4pyscf": case.literature} if backend.name == "cuda" else {}
     line = f"{case.name:18s} {basis.nbf:5d} functions {row['best']:8.3f} s (first {first:.2f})"
     if options.peer:
         density = backend.to_host(state.D_spq).sum(axis=0)

@@ -8,9 +8,9 @@ functions; `shell_quartets` is the same formula for the primitive shells of all 
 (1B1CI) evaluates the Boys function once for each primitive quartet of each integral, a block per quartet (1B1SP) once
 for each primitive quartet of shells: `boys_*` by the paper's counting, `launched_*` what our launches evaluate (a batch
 meets itself in both orders; negligible pairs are left out). Seconds are those of `eri_4c`, packed by pairs, the result
-on the device, best of the warm runs. Of the paper's schedules one warm run, and where the whole would take longer than
-`--budget` a sample: the first bras of every batch, the time scaled by the number of Boys evaluations (`sampled`: the
-part that ran).
+on the device, best of the warm runs. The paper's schedules are run once (warm); if that would take longer than
+`--budget`, only a sample is run, the first bras of every batch, and the time is scaled by the number of Boys
+evaluations (`sampled`: the fraction that ran).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def basis_of(name: str) -> cuanto.Basis:
 
 
 def unique(count: int) -> int:
-    """Quartets of so many things with eightfold symmetry."""
+    """Number of quartets of `count` objects with eightfold symmetry."""
     return count * (count + 1) * (count * count + count + 2) // 8
 
 
@@ -83,7 +83,7 @@ def unique_sum(sizes: Iterable[int]) -> int:
 
 
 def counts(basis: cuanto.Basis) -> dict[str, Any]:
-    """What the paper counts."""
+    """Numbers as counted in the paper."""
     functions: Counter[str] = Counter()
     shells: Counter[str] = Counter()
     primitives = []
@@ -110,7 +110,7 @@ class Sample:
     backend: Any
     per_integral: bool
     part: float = 1.0
-    asked: float = 0.0
+    requested: float = 0.0
     done: float = 0.0
     name: str = field(init=False)
 
@@ -121,29 +121,29 @@ class Sample:
         return getattr(self.backend, name)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Cut, count, pass on."""
+        """Reduce, count and forward the jobs."""
         self.backend.run(self.cut(groups))
 
     def cut(self, groups: Iterable[Sequence[Job]]) -> Iterator[list[Job]]:
-        """Every job with fewer bras."""
+        """Reduce the bras of every job."""
         for group in groups:
             mine = []
             for job in group:
                 bras = max(1, round(self.part * job.bras))
                 per_bra = job.kets * job.primitives * (job.columns * functions_of(job) if self.per_integral else 1)
-                self.asked, self.done = self.asked + job.bras * per_bra, self.done + bras * per_bra
+                self.requested, self.done = self.requested + job.bras * per_bra, self.done + bras * per_bra
                 mine.append(replace(job, bras=bras))
             yield mine
 
 
 def functions_of(job: Job) -> int:
-    """Integrals of a contracted quartet."""
+    """Number of integrals of a contracted quartet."""
     shells = zip(job.bra.l + job.ket.l, job.bra.pure + job.ket.pure, strict=True)
     return int(np.prod([function_count(l, pure) for l, pure in shells]))
 
 
 def primitive_quartets(job: Job) -> int:
-    """Without the padding of ket blocks."""
+    """Number of primitive quartets, without the padding of ket blocks."""
     first, record = job.arguments["ket_first"], job.arguments["ket_record"]
     block = np.repeat(np.arange(len(first) - 1), np.diff(first))
     real = block[:, None] * BLOCK + np.arange(BLOCK) < job.kets
@@ -151,7 +151,7 @@ def primitive_quartets(job: Job) -> int:
 
 
 class Recorder(CpuBackend):
-    """Notes the jobs and computes nothing."""
+    """Records the jobs and computes nothing."""
 
     def __init__(self, name: str) -> None:
         super().__init__(threads=1)
@@ -159,18 +159,18 @@ class Recorder(CpuBackend):
         self.jobs: list[Job] = []
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Every job."""
+        """Record the jobs."""
         self.jobs += [job for group in groups for job in group]
 
 
 def prepare(class_: Any, target: str) -> None:
-    """Index tables of a class into the cache."""
+    """Put the index tables of a class into the cache."""
     if not unrolled(target, class_cost(*class_)):
         class_tables(*class_, levels=target == "cuda")
 
 
 def recorded(basis: cuanto.Basis, target: str) -> list[Job]:
-    """What `eri_4c` asks a backend for."""
+    """Jobs that `eri_4c` gives to a backend."""
     recorder = Recorder(target)
     bras = list(basis_pairs(basis, RowMap(basis.nbf, packed=True), PAIR_THRESHOLD))
     Engine(recorder, np.zeros(1), row_stride=1).run_triangle(bras, [pair_kets(bra) for bra in bras])
@@ -178,7 +178,7 @@ def recorded(basis: cuanto.Basis, target: str) -> list[Job]:
 
 
 def timed(basis: cuanto.Basis, backend: Any, repeats: int) -> float:
-    """Best of the warm runs."""
+    """Time `eri_4c`: best of the warm runs."""
     best = float("inf")
     for k in range(repeats + 1):
         start = time.perf_counter()
@@ -191,18 +191,18 @@ def timed(basis: cuanto.Basis, backend: Any, repeats: int) -> float:
 
 
 def paper_schedule(basis: cuanto.Basis, backend: Any, per_integral: bool, budget: float) -> dict[str, Any]:
-    """One warm run, of a sample where the whole would take too long."""
+    """Time one warm run, of a sample if the whole would take too long."""
     for part in (0.001, 0.01, 0.1, 1.0):
         sample = Sample(backend, per_integral, part)
         seconds = min(timed(basis, sample, 0) for _ in range(2)) if part < 1.0 else timed(basis, sample, 0)
-        fraction = sample.done / sample.asked
+        fraction = sample.done / sample.requested
         if fraction == 1.0 or seconds * min(10.0, 1.0 / fraction) > budget:
             break
     return {"seconds": seconds / fraction, "sampled": fraction}
 
 
 def measure(name: str, backend: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """A row of the tables."""
+    """Measure a row of the tables."""
     basis = basis_of(name)
     ci, sp, _ = PAPER[name]
     row: dict[str, Any] = {"system": name, **counts(basis), "paper": {"1B1CI": ci, "1B1SP": sp}}

@@ -6,7 +6,7 @@
 
 Velocity Verlet from random velocities without total momentum; every SCF starts from orbitals extrapolated from the last
 `--points` steps. Seconds per step are medians of the second half of the run: all kernels are compiled by then. The
-drift is the slope of a straight line fitted to the total energy. Exit status 1: it is 1e-6 Hartree per atom and
+drift is the slope of a straight line fitted to the total energy. Exit status 1: the drift is 1e-6 Hartree per atom and
 picosecond or more. The record is written every hundred steps, so that an interrupted run leaves one.
 """
 

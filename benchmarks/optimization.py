@@ -6,10 +6,11 @@
 
 Baker's set (J. Comput. Chem. 14, 1085 (1993), doi:10.1002/jcc.540140910) as PyBerny has it (`pip install pyberny`),
 HF/6-31G** without fitting, criteria `normal`: a step is one gradient, as PyBerny counts; its published total with the
-same four criteria is 208. Every minimum is optimised again by `tight`; --check has PySCF compute the energies of both.
+same four criteria is 208. Every minimum is optimised again with `tight`; with --check, PySCF computes the energies of
+both.
 The peer is PySCF's gradient in geomeTRIC with its own defaults. A molecule that does not converge, an energy more than
-2e-6 Hartree above the tight minimum, or more than 208 steps end in exit status 1. What the file of --json has already
-is not computed again.
+2e-6 Hartree above the tight minimum, or more than 208 steps end in exit status 1. Molecules that are already in the
+file of --json are not computed again.
 
 Caffeine: RI-B3LYP-D3BJ/def2-SVP from the PM6 geometry, seconds of the whole optimisation with all kernels compiled. The
 peer has the same functions, fitting basis, grid and threads, starts every SCF from the last density, and takes its
@@ -91,7 +92,7 @@ class Peer:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             converged, end = geometric_solver.kernel(as_pyscf_method(mol, self), maxsteps=200)
         seconds = time.perf_counter() - start
-        # The last energy once more: geomeTRIC does not return it.
+        # Recompute the last energy, which geomeTRIC does not return.
         return {"steps": self.count, "seconds": seconds, "energy": float(self(end)[0]), "converged": bool(converged)}
 
 
@@ -108,7 +109,7 @@ def rhf_peer(molecule: cuanto.Molecule) -> dict[str, Any]:
 
 
 def optimise(name: str, molecule: cuanto.Molecule, backend: str) -> dict[str, Any]:
-    """Optimise one molecule of the set, and once more by `tight`."""
+    """Optimise one molecule of the set, and once more with `tight`."""
     given = {"fitting": "none", "backend": backend}
     start = time.perf_counter()
     found = cuanto.optimize(molecule, METHOD, BASIS, **given)
@@ -125,8 +126,8 @@ def optimise(name: str, molecule: cuanto.Molecule, backend: str) -> dict[str, An
 
 def check(row: dict[str, Any], molecule: cuanto.Molecule) -> None:
     """Energies of both minima by PySCF."""
-    places = [np.reshape(row[key], (-1, 3)) for key in ("positions", "tight_positions")]
-    normal, tight = (pyscf_energy(cuanto.Molecule(molecule.symbols, R_ax)) for R_ax in places)
+    positions = [np.reshape(row[key], (-1, 3)) for key in ("positions", "tight_positions")]
+    normal, tight = (pyscf_energy(cuanto.Molecule(molecule.symbols, R_ax)) for R_ax in positions)
     row |= {"pyscf_excess": normal - tight, "pyscf_difference": row["energy"] - normal}
     excess, difference = row["pyscf_excess"], row["pyscf_difference"]
     print(
@@ -135,7 +136,7 @@ def check(row: dict[str, Any], molecule: cuanto.Molecule) -> None:
 
 
 def baker(options: argparse.Namespace, record: dict[str, Any]) -> int:
-    """The whole set, or a part of it; 1 if something is wrong."""
+    """Optimise the set or a part of it; returns 1 if something is wrong."""
     folder, table = baker_set()
     rows = {row["molecule"]: row for row in record["cases"]}
     for name, about in table.items():
@@ -207,7 +208,7 @@ def caffeine(options: argparse.Namespace, record: dict[str, Any]) -> int:
 
 
 def caffeine_peer(start: cuanto.Molecule, warm: Any) -> dict[str, Any]:
-    """The same by PySCF: functions, fit, grid, threads and dispersion as ours."""
+    """The same with PySCF: functions, fit, grid, threads and dispersion as ours."""
     from dftd3.interface import DispersionModel, RationalDampingParam
     from pyscf import dft, lib
 

@@ -81,10 +81,10 @@ def axes(x: Scale, y: Scale) -> Iterator[str]:
 def curve(record: dict[str, Any], x: Scale, y: Scale, number: int) -> Iterator[str]:
     """Draw a line with points, and its entry in the legend."""
     colour = COLOURS[number % len(COLOURS)]
-    places = [(x(point["functions"]), y(point["seconds"])) for point in record["points"]]
-    line = "L".join(f"{a:.1f} {b:.1f}" for a, b in places)
+    positions = [(x(point["functions"]), y(point["seconds"])) for point in record["points"]]
+    line = "L".join(f"{a:.1f} {b:.1f}" for a, b in positions)
     yield f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-    dots = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in places)
+    dots = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in positions)
     yield f'<path d="{dots}" stroke="{colour}" stroke-width="6" stroke-linecap="round"/>'
     left, high = WIDTH - RIGHT + 14, TOP + 14 + 22 * number
     yield f'<path d="M{left} {high - 4}h18" stroke="{colour}" stroke-width="3"/>'

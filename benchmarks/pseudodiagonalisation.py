@@ -1,4 +1,4 @@
-"""Full diagonalisation, rotations and purification in a PM6 SCF: one step, and the whole.
+"""Full diagonalisation, rotations and purification in a PM6 SCF: times of one step and of the whole SCF.
 
     python benchmarks/pseudodiagonalisation.py --orbitals 500 1000 2000 4000 8000 \\
         --json benchmarks/results/pseudodiagonalisation_cpu.json
@@ -8,16 +8,17 @@
         --repeat 0 --json benchmarks/results/pseudodiagonalisation_nine_cpu.json
 
 Steps are timed on the Fock matrix and the orbitals of the middle of an SCF with rotations, which ends there (the best
-of `--repeat`, the device waited for; an empty `--modes` leaves it at that): `full` is the library's eigh (cuSOLVER or
+of `--repeat`, including waiting for the device; with an empty `--modes` only steps are timed): `full` is the library's
+eigh (cuSOLVER or
 LAPACK), `block` the rotations that are the default, as they are near convergence, `block_exact` the same with exact
 Gram matrices and their Cholesky factors instead of the third order (rotations of a norm above 2e-3), `block_first` as
 they are at the beginning (exact energies of both blocks, refined once; see `cuanto.scf.pseudodiagonalise`), `refined`
-those of `cuanto.scf`, `sp2` purification that knows the levels.
-`rotation_seconds` are all steps of one SCF, whatever they are: `block` or `block_exact`, refined, in single precision,
+those of `cuanto.scf`, `sp2` purification with known levels.
+`rotation_seconds` are all steps of one SCF, of any kind: `block` or `block_exact`, refined, in single precision,
 with eigenvectors of both blocks (once) or with newly orthonormal orbitals (every tenth).
 Whole SCFs start from the same density with the same criteria. `--xyz` takes geometries from files, beside the lattice
 of waters and the polyethylene chain that `benchmarks/semiempirical.py` makes. (From about 1,000 waters on, levels of
-molecules at distant places of that lattice cross, and rotations hand over to full diagonalisations.) Energies that
+distant molecules of that lattice cross, and full diagonalisations replace rotations.) Energies that
 differ by more than 1e-9 Hartree, more than 1.3 times the cycles of `full`, and runs that did not converge
 end in exit status 1.
 """
@@ -43,14 +44,14 @@ from cuanto.scf.diagonalise import Full
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.rotations import make_orthonormal, rotate_by_factors, splits
 from cuanto.scf.state import State
-from cuanto.semiempirical.diagonalisers import SINGLE_PAYS, purification
+from cuanto.semiempirical.diagonalisers import SINGLE_IS_FASTER, purification
 from cuanto.semiempirical.purify import Purification
 
-ASKED_STEP, ASKED_GAIN = 0.12, 3.0
-"""Seconds of a step with 11,600 orbitals on an H200; full against pseudo, whole SCF."""
+TARGET_STEP, TARGET_GAIN = 0.12, 3.0
+"""Target seconds of a step with 11,600 orbitals on an H200, and target speed-up of the whole SCF by rotations."""
 SAME, CYCLES = 1e-9, 1.3
 MIDDLE = 6
-"""Iteration whose matrices steps begin from."""
+"""Iteration whose matrices are used to time steps."""
 BLOCK = {"diagonaliser": "pseudo", "variant": "block"}
 MODES: dict[str, dict[str, Any]] = {
     "full": {"options": {"diagonaliser": "full"}},
@@ -69,27 +70,27 @@ def synchronize(backend: Any) -> None:
 
 
 def clocked(backend: Any, call: Callable[..., Any], *given: Any) -> tuple[Any, float]:
-    """What a call gives, and its seconds."""
+    """Result of a call, and its seconds."""
     synchronize(backend)
     start = time.perf_counter()
-    made = call(*given)
+    result = call(*given)
     synchronize(backend)
-    return made, time.perf_counter() - start
+    return result, time.perf_counter() - start
 
 
 def best(call: Callable[[], Any], backend: Any, repeat: int) -> float:
-    """Seconds of the fastest."""
+    """Seconds of the fastest run."""
     return min(clocked(backend, call)[1] for _ in range(repeat))
 
 
 def middle(molecule: cuanto.Molecule, backend: Any) -> State:
-    """Of an SCF with rotations; its end is never made, and what it kept is gone."""
+    """State in the middle of an SCF with rotations, which stops there."""
     states = Semiempirical(molecule, "pm6", backend, ScfOptions(**BLOCK)).states()
     return next(state for state in states if state.iteration == MIDDLE)
 
 
 def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tuple[str, float]]:
-    """Names and seconds of one step of each, in double precision."""
+    """Names and seconds of one step of each kind, in double precision."""
     xp = backend.xp
     F, C, n_sm, energy = state.F_spq, state.C_spm.astype(np.float64, copy=False), state.n_sm, state.energy
     edges = tuple(splits(n_m)[0] for n_m in n_sm)
@@ -116,38 +117,38 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
         begun = older(F, None, n_sm, energy)[0]
         yield "refined", best(lambda: older(F, begun, n_sm, energy), backend, repeat)
     purified = Purification(backend)
-    yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second knows the levels of the first
+    yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second call uses the levels of the first
 
 
 class Timed(Pseudo):
-    """Rotations that note the seconds of their steps, the device waited for."""
+    """Rotations that record the seconds of their steps, including waiting for the device."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__(frame, "economical", mixed=SINGLE_PAYS[frame.place.traits.language])
+        super().__init__(frame, "economical", mixed=SINGLE_IS_FASTER[frame.device.traits.language])
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:
         """The first part of a step."""
-        made, self.began = clocked(self.backend, super().couple, *given)
-        return made
+        result, self.began = clocked(self.backend, super().couple, *given)
+        return result
 
     def apply(self, *given: Any) -> Any:
         """The second."""
-        made, seconds = clocked(self.backend, super().apply, *given)
+        result, seconds = clocked(self.backend, super().apply, *given)
         self.seconds.append(self.began + seconds)
-        return made
+        return result
 
 
 def rotations(molecule: cuanto.Molecule, backend: Any) -> list[float]:
     """Seconds of every rotation of an SCF."""
-    made: list[Timed] = []
+    result: list[Timed] = []
 
     def timed(frame: Any) -> Timed:
-        made.append(Timed(frame))
-        return made[-1]
+        result.append(Timed(frame))
+        return result[-1]
 
     Semiempirical(molecule, "pm6", backend, diagonaliser=timed).run()
-    seconds = made[-1].seconds
+    seconds = result[-1].seconds
     print("    rotations of an SCF", ", ".join(f"{one:.4f}" for one in seconds), "s", flush=True)
     return seconds
 
@@ -169,7 +170,7 @@ def whole(molecule: cuanto.Molecule, backend: Any, mode: str) -> dict[str, Any]:
 def measure(
     molecule: cuanto.Molecule, backend: Any, modes: list[str], repeat: int, row: dict[str, Any], keep: Callable[[], Any]
 ) -> None:
-    """Everything for one molecule, into `row`; what is there already survives an interruption."""
+    """Measure one molecule and store the values in `row`, so that an interruption keeps those measured so far."""
     row |= {"orbitals": Semiempirical(molecule, "pm6", backend).layout.orbitals, "scf": {}}
     print(f"{row['molecule']}, {row['orbitals']} orbitals", flush=True)
     row["good"] = True
@@ -192,7 +193,7 @@ def measure(
             row["step_seconds"][name] = seconds
             keep()
     if backend.name == "cuda":
-        print(f"    asked of 11,600 orbitals on an H200: a step of {ASKED_STEP} s, gain {ASKED_GAIN}", flush=True)
+        print(f"    target for 11,600 orbitals on an H200: a step of {TARGET_STEP} s, gain {TARGET_GAIN}", flush=True)
 
 
 def main() -> None:
@@ -211,7 +212,7 @@ def main() -> None:
     molecules = [(with_orbitals(kind, orbitals), "made") for orbitals in given.orbitals for kind in given.systems]
     molecules += [(cuanto.Molecule.from_xyz(path), Path(path).name) for path in given.xyz]
     rows: list[dict[str, Any]] = []
-    record = {"machine": machine(backend), "asked": {"step": ASKED_STEP, "gain": ASKED_GAIN}, "rows": rows}
+    record = {"machine": machine(backend), "asked": {"step": TARGET_STEP, "gain": TARGET_GAIN}, "rows": rows}
     for mode in modes:
         whole(with_orbitals("water", 600), backend, mode)  # compiles, and starts libraries
     make_orthonormal(backend.xp.eye(600))  # the same of what follows after ten rotations only

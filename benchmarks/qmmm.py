@@ -25,7 +25,7 @@ from cuanto.backends.base import get_backend
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "16_qmmm.py"
 COUNTS = (0, 1000, 10_000, 50_000)
 SEEING = ("one-electron integrals", "gradient of overlap, core, coulomb", "gradient of nuclear repulsion")
-"""Steps whose time depends on the charges."""
+"""Names of the steps whose time depends on the charges."""
 
 
 def conservation(steps: int, waters: int) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def conservation(steps: int, waters: int) -> dict[str, Any]:
 
 
 def charges(count: int, backend: Any) -> dict[str, Any]:
-    """Seconds with `count` charges; the best of three."""
+    """Seconds with `count` charges, the best of three runs."""
     rng = np.random.default_rng(0)
     direction = rng.normal(size=(count, 3))
     R_cx = direction / np.linalg.norm(direction, axis=1, keepdims=True) * rng.uniform(5.0, 60.0, (count, 1))

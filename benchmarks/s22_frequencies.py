@@ -3,8 +3,8 @@
     python benchmarks/s22_frequencies.py --only Ammonia_dimer Water_dimer
     python benchmarks/s22_frequencies.py --backend cuda --json benchmarks/results/s22_frequencies_h200.json
 
-Geometries are ASE's (P. Jurecka et al., doi:10.1039/b600027d), optimised first. Dimers that the record has already are
-not computed again, and interrupted ones continue from journals in the folder of `--work`. Needs ASE, geomeTRIC and
+Geometries are ASE's (P. Jurecka et al., doi:10.1039/b600027d), optimised first. Dimers that are already in the record
+are not computed again, and interrupted ones continue from journals in the folder of `--work`. Needs ASE, geomeTRIC and
 dftd3. A dimer with an imaginary mode left ends in exit status 1.
 """
 

@@ -1,4 +1,4 @@
-"""Whole Hartree-Fock energies: one call of `cuanto.energy`, everything included but the tables of the basis sets.
+"""Whole Hartree-Fock energies: one call of `cuanto.energy`, including everything except reading the basis sets.
 
     python benchmarks/scf.py --peer --cold --json benchmarks/results/scf_cpu.json     # beside PySCF in the same run
     python benchmarks/scf.py --backend cuda --cold --json benchmarks/results/scf_cuda.json
@@ -7,14 +7,14 @@
 
 `first` is the first call in this process; `warm` the best of the later ones; `cold`, with --cold, import and energy in
 a process of its own with empty kernel caches. Steps come from a further run that waits for the device after each;
-`elsewhere` is what none of them has.
+`elsewhere` is the time outside all of them.
 The peer is PySCF with the same contraction coefficients, fitting basis, number of threads and criteria: its gradient
-norm is ours divided by sqrt(2), and its final check, one more Fock matrix, is left as it comes. Without fitting both
-store the four-centre integrals where they fit, and that is what is compared; `direct` is our time, `pyscf` the peer's
-where they are made in every iteration, `pyscf_stored` the peer's as it comes.
-On a GPU figures of GPU4PySCF 1.9 on an H200 stand beside ours: literature, not of the same run. Energies that differ
+norm is ours divided by sqrt(2), and its final check, one more Fock matrix, is included. Without fitting, both programs
+store the four-centre integrals if they fit, and these times are compared; `direct` is our time and `pyscf` that of the
+peer with integrals recomputed in every iteration, `pyscf_stored` the peer's with its defaults. On a GPU, published
+times of GPU4PySCF 1.9 on an H200 are shown for comparison; they are not from the same run. Energies that differ
 by more than 1e-8 Hartree from the reference or the peer, and runs that did not converge, end in exit status 1.
-`scf_tables.py` and `plot_scf.py` bring the files into the documentation.
+`scf_tables.py` and `plot_scf.py` write the results to the documentation.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.options import CalculationOptions, ScfOptions
 
-ASKED_RATIO = 0.4
-"""Of the time of PySCF, on the CPU."""
+TARGET_RATIO = 0.4
+"""Target time relative to PySCF, on the CPU."""
 ENOUGH = 10.0
 """Seconds after which a warm run is not repeated."""
 PEER_MEMORY = 8000
-"""MB: enough to keep what it likes to keep."""
+"""Memory limit of PySCF, MB: enough for everything it stores by default."""
 COLD = """
 import sys, time
 start = time.perf_counter()
@@ -56,7 +56,7 @@ print(time.perf_counter() - start)
 
 
 def cold_call(system: System, backend: str) -> float:
-    """Seconds of import and energy, nothing compiled before."""
+    """Seconds of import and energy with empty kernel caches."""
     with tempfile.TemporaryDirectory() as cache:
         variables = {"CUANTO_CACHE": cache, "CUPY_CACHE_DIR": f"{cache}/cupy", "PYTHONPATH": str(ROOT / "src")}
         given = [str(system.file), system.basis, system.aux or "", str(system.spherical), backend]
@@ -64,7 +64,7 @@ def cold_call(system: System, backend: str) -> float:
 
 
 def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis | None, threads: int, runs: int) -> Any:
-    """Seconds, energy and cycles of PySCF; with all four-centre integrals stored as well where it would do that."""
+    """Seconds, energy and cycles of PySCF; also with stored four-centre integrals if it would store them by default."""
     from pyscf import lib, scf
 
     lib.num_threads(threads)
@@ -101,7 +101,7 @@ def peer(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis | Non
 
 
 def run_system(system: System, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """All figures of one system."""
+    """Measure one system."""
     molecule = cuanto.Molecule.from_xyz(system.file)
     basis = cuanto.Basis(system.basis, molecule, spherical=system.spherical)
     aux = cuanto.Basis(system.aux, molecule) if system.aux else None
@@ -138,16 +138,16 @@ def run_system(system: System, options: argparse.Namespace, backend: Any) -> dic
         row |= peer(molecule, basis, aux, backend.threads, options.peer_repeat)
         show_peer(row)
     if backend.name == "cuda":
-        row |= {"asked": system.asked, "gpu4pyscf": system.literature}
+        row |= {"asked": system.target, "gpu4pyscf": system.literature}
         literature = f", GPU4PySCF 1.9: {system.literature} s" if system.literature else ""
-        print(f"  asked: {system.asked} s{literature}", flush=True)
+        print(f"  target: {system.target} s{literature}", flush=True)
     for trouble in row["troubles"]:
         print(f"  *** {system.name}: {trouble} ***", flush=True)
     return row
 
 
 def show_peer(row: dict[str, Any]) -> None:
-    """Ratio of the times, like with like; energies must agree."""
+    """Print the ratio of comparable times; energies must agree."""
     peers = [(key, title) for key, title in (("pyscf", "PySCF"), ("pyscf_stored", "PySCF, stored")) if key in row]
     row["ratio_to_pyscf"] = row["best"] / row[peers[-1][0]]["best"]
     for key, title in peers:
@@ -157,7 +157,7 @@ def show_peer(row: dict[str, Any]) -> None:
         compare(row, title, found["energy"])
         if not found["converged"]:
             row["troubles"].append(f"{title} did not converge")
-    print(f"  asked: {ASKED_RATIO}", flush=True)
+    print(f"  target: {TARGET_RATIO}", flush=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -207,7 +207,7 @@ def main() -> int:
         for system in SYSTEMS:
             if system.name in wanted:
                 record["systems"].append(run_system(system, options, backend))
-                save(options.json, record)  # what is there already survives an interruption
+                save(options.json, record)  # an interruption keeps the results so far
     if options.thesis:
         save(options.json, record)
     rows = [row for rows in record.values() if isinstance(rows, list) for row in rows]

@@ -17,15 +17,16 @@ import cuanto
 ALKANES = [f"alkane_{n:02d}" for n in range(1, 19)]
 WATERS = [f"water_{n:02d}" for n in (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 64, 128)]
 STEEPEST, STEEPEST_DIRECT = 4.0, 2.5
-"""Exponents with which the next point is foretold: that of fitted exchange, and of integrals made where they matter."""
+"""Exponents used to predict the time of the next point: of fitted exchange, and of direct integrals."""
 SHORT = 0.1
-"""Share of the limit: what is expected to take longer is run once, what takes longer is not repeated."""
+"""Fraction of the time limit above which a calculation is run only once."""
 LARGE = 0.4
-"""Points with at least this share of the most functions make the exponent, and the last three; others are overhead."""
+"""The exponent is fitted to points with at least this fraction of the largest number of functions, and at least to the
+last three."""
 
 
 def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> None:
-    """Times of growing molecules, as far as the limit allows, and their exponent; written after each of them."""
+    """Time molecules of increasing size within the limit, and fit the exponent; the file is written after each."""
     points = earlier(options)
     method, steepest = ("direct", STEEPEST_DIRECT) if options.direct else ("RI", STEEPEST)
     record |= {"scan": options.scan, "method": f"{method}-RHF/cc-pVDZ", "exponent": None, "points": points}
@@ -49,13 +50,13 @@ def scan(options: argparse.Namespace, backend: Any, record: dict[str, Any]) -> N
         }
         show(points[-1])
         record["exponent"] = exponent(points)
-        save(options.json, record)  # what is there already survives an interruption
+        save(options.json, record)  # an interruption keeps the results so far
     if record["exponent"] is not None:
         print(f"seconds grow as functions^{record['exponent']:.2f} (the larger ones)")
 
 
 def earlier(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Points of a file that is gone on with."""
+    """Points of a file that is continued."""
     if not (options.resume and options.json and Path(options.json).exists()):
         return []
     found: list[dict[str, Any]] = json.loads(Path(options.json).read_text())["points"]
@@ -63,7 +64,7 @@ def earlier(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def point(name: str, call: Any, options: argparse.Namespace, backend: Any, once: bool) -> dict[str, Any]:
-    """Best of the runs after the first one; `once`: that one, of a long calculation whose kernels are there."""
+    """Best of the runs after the first; `once`: only one run, for long calculations with compiled kernels."""
     first, result = timed(call)
     backend.finish_compiling()
     warm = [first] if once else []
@@ -94,7 +95,7 @@ def exponent(points: list[dict[str, Any]]) -> float | None:
 
 
 def show(found: dict[str, Any]) -> None:
-    """One line of a point."""
+    """Print one line about a point."""
     state = "" if found["converged"] else "  *** did not converge ***"
     print(
         f"{found['molecule']:10s} {found['functions']:5d} functions {found['seconds']:9.4f} s "

@@ -1,4 +1,4 @@
-"""What is calculated by the benchmarks of the SCF, and what the energies are compared with."""
+"""Systems of the SCF benchmarks, and their reference energies."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from common import DATA, ROOT, geometry
 import cuanto
 
 SAME_ENERGY = 1e-8
-"""Hartree."""
+"""Tolerance of energies, Hartree."""
 OWN = ROOT / "benchmarks" / "data"
 
 
 @dataclass(frozen=True)
 class System:
-    """`asked` and `literature`: seconds of the whole SCF on an H200; the latter by GPU4PySCF 1.9."""
+    """A calculation; `target`: desired seconds of the whole SCF on an H200, `literature`: published ones of GPU4PySCF
+    1.9."""
 
     name: str
     file: Path
@@ -28,19 +29,19 @@ class System:
     aux: str | None
     spherical: bool = True
     on_cpu: bool = True
-    asked: float | None = None
+    target: float | None = None
     literature: float | None = None
 
     @property
     def title(self) -> str:
-        """The method, the basis as people write it."""
+        """Molecule, method and basis in the usual notation."""
         name = self.basis.replace("pvdz", "pVDZ").replace("31g", "31G")
         form = "" if self.spherical else ", cartesian"
         return f"{'direct ' if self.aux is None else 'RI-'}RHF/{name}{form}"
 
 
-def fitted(name: str, file: str, asked: float, literature: float) -> System:
-    return System(name, geometry(file), "cc-pvdz", "cc-pvdz-jkfit", asked=asked, literature=literature)
+def fitted(name: str, file: str, target: float, literature: float) -> System:
+    return System(name, geometry(file), "cc-pvdz", "cc-pvdz-jkfit", target=target, literature=literature)
 
 
 SYSTEMS = [
@@ -48,10 +49,10 @@ SYSTEMS = [
     fitted("benzene", "benzene", 0.07, 0.135),
     fitted("ribavirin", "ribavirin", 0.2, 0.312),
     fitted("octadecane", "alkane_18", 0.25, 0.396),
-    System("naphthalene", geometry("naphthalene"), "6-31g**", None, spherical=False, asked=0.6),
-    System("naphthalene-5d", geometry("naphthalene"), "6-31g**", None, asked=0.6, literature=1.28),
-    System("taxol", OWN / "taxol.xyz", "6-31g*", None, on_cpu=False, asked=9.0, literature=12.9),
-    System("valinomycin", OWN / "valinomycin.xyz", "6-31g*", None, on_cpu=False, asked=12.0, literature=17.5),
+    System("naphthalene", geometry("naphthalene"), "6-31g**", None, spherical=False, target=0.6),
+    System("naphthalene-5d", geometry("naphthalene"), "6-31g**", None, target=0.6, literature=1.28),
+    System("taxol", OWN / "taxol.xyz", "6-31g*", None, on_cpu=False, target=9.0, literature=12.9),
+    System("valinomycin", OWN / "valinomycin.xyz", "6-31g*", None, on_cpu=False, target=12.0, literature=17.5),
 ]
 
 
@@ -70,14 +71,14 @@ def calculation(
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds and result."""
+    """Seconds and result of a call."""
     start = time.perf_counter()
     result = call()
     return time.perf_counter() - start, result
 
 
 def reference_energy(system: System) -> float | None:
-    """PySCF's, from the test data; None where there is none."""
+    """PySCF's energy from the test data, or None."""
     wanted = (system.file.stem, system.basis, system.aux, not system.spherical)
     for file in ("rhf_ccpvdz", "rhf_sto3g_631gss"):
         for record in json.loads((DATA / f"{file}.json").read_text()):
@@ -88,7 +89,7 @@ def reference_energy(system: System) -> float | None:
 
 
 def compare(row: dict[str, Any], what: str, energy: float | None, tolerance: float = SAME_ENERGY) -> None:
-    """Note a difference, and whether it is too large."""
+    """Record a difference, and whether it is too large."""
     if energy is None:
         return
     difference = abs(row["energy"] - energy)
@@ -99,7 +100,7 @@ def compare(row: dict[str, Any], what: str, energy: float | None, tolerance: flo
 
 
 def disturbed(record: dict[str, Any]) -> str:
-    """A warning where other work was going on when a file was made; empty where there was none."""
+    """A warning if the machine was busy when a file was made; empty otherwise."""
     if record["load"] <= record["cores"]:
         return ""
     return f"warning: times made under a load of {record['load']:.1f}: measure again on an idle machine"

@@ -1,11 +1,11 @@
 """Tables of the documentation from the files of `scf.py`: whole SCFs, cost against size, profile of J, accuracy; and of
 `tools/compare_diagonalisers.py`: the reference.
 
-    python benchmarks/plot_scf.py              # the picture that goes with cost against size
+    python benchmarks/plot_scf.py              # the plot of cost against size
     python benchmarks/scf_tables.py            # rewrites the tables between the marks in docs/develop
-    python benchmarks/scf_tables.py --print    # shows it only
+    python benchmarks/scf_tables.py --print    # only prints them
 
-A column whose file is missing in benchmarks/results is left out; a table without any is left as it is.
+A column whose file is missing in benchmarks/results is left out; a table without any file is not changed.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from scf_thesis import STEPS, shares, thesis_rows
 DOCS = ROOT / "docs"
 PICTURE = "images/scf_cost.svg"
 PROFILED = ("alkane_01", "alkane_06", "alkane_12", "alkane_18", "benzene", "phenol", "chlorobenzene", "ribavirin")
-"""Rows of the profile that are shown; the files have all."""
+"""Molecules shown in the profile; the files have all of them."""
 Record = dict[str, Any]
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
+    """Format a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def place(record: Record) -> str:
-    """Where a file was made."""
+    """Machine on which a file was made."""
     machine = record["machine"]
     return machine["gpu"].removeprefix("NVIDIA ") if "gpu" in machine else f"{machine['threads']} cores"
 
 
 def seconds(value: float) -> str:
-    """Three digits at most."""
+    """Format seconds with at most three digits."""
     return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"
 
 
 def whole_scf(found: dict[str, Record]) -> str:
-    """A table for every machine: the peers are different ones."""
+    """A table for every machine, because the peers differ."""
     parts = []
     for backend, record in found.items():
         peers = ["PySCF, same run", "ratio"] if backend == "cpu" else ["GPU4PySCF 1.9"]
@@ -67,13 +67,13 @@ def whole_scf(found: dict[str, Record]) -> str:
 
 
 def peer_seconds(row: Record) -> str:
-    """Of PySCF, and in brackets with all integrals stored."""
+    """Time of PySCF, and in brackets with all integrals stored."""
     text = seconds(row["pyscf"]["best"])
     return f"{text} [{seconds(row['pyscf_stored']['best'])}]" if "pyscf_stored" in row else text
 
 
 def profile(found: dict[str, Record]) -> str:
-    """J of a whole SCF and its steps, beside Table 6.7; nothing where only energies were made."""
+    """J of a whole SCF and its steps, beside Table 6.7; empty if only energies were computed."""
     found = {backend: record for backend, record in found.items() if "j" in record["molecules"][0]}
     head = ["", *(f"total J, {place(r)}" for r in found.values()), "thesis, K20c"]
     head += [f"steps of one J, {place(r)}" for r in found.values()]
@@ -93,7 +93,7 @@ def profile(found: dict[str, Record]) -> str:
 
 
 def accuracy(found: dict[str, Record]) -> str:
-    """Energies on the CPU, against PySCF and the GPU, and what the thesis's two versions differ by."""
+    """Energies on the CPU, against PySCF and the GPU, and the difference between the two versions of the thesis."""
     if "cpu" not in found:
         raise SystemExit("the table of accuracy needs scf_thesis_cpu.json: run scf.py --thesis first")
     cpu, cuda = by_molecule(found["cpu"]), by_molecule(found["cuda"]) if "cuda" in found else None
@@ -145,7 +145,7 @@ def by_molecule(record: Record) -> dict[str, Record]:
 
 
 def cost(found: dict[str, Record]) -> str:
-    """How it grows, and the picture where there is one."""
+    """Table of cost against size, with the plot if it exists."""
     rows = []
     for record in found.values():
         last, grows = record["points"][-1], record["exponent"]
@@ -166,11 +166,11 @@ TABLES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Record]], str]
     "accuracy": ("develop/accuracy_records.md", ("scf_thesis",), accuracy),
     "references": ("develop/accuracy_records.md", ("scf_references",), references),
 }
-"""Name in the marks -> document, stems of the files, and what makes it."""
+"""Name of a table in its marker -> page, stems of the result files, and the function that makes it."""
 
 
 def results(folder: Path, stems: tuple[str, ...]) -> dict[str, Record]:
-    """Those files that are there, by backend (and stem, where there are several)."""
+    """Existing result files by backend (and by stem if there are several)."""
     found = {}
     for backend in ("cpu", "cuda"):
         for stem in stems:
@@ -181,7 +181,7 @@ def results(folder: Path, stems: tuple[str, ...]) -> dict[str, Record]:
 
 
 def insert(file: Path, name: str, text: str) -> None:
-    """Replace what stands between <!-- table: name --> and <!-- end of table -->."""
+    """Replace the text between <!-- table: name --> and <!-- end of table -->."""
     document = file.read_text()
     marks = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end of table -->)", re.DOTALL)
     if len(marks.findall(document)) != 1:

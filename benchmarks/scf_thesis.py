@@ -1,10 +1,10 @@
 """The 22 molecules of a thesis on RI-J with generated kernels (UNAM 2021): energies, and where the time of J goes.
 
 `scf.py --thesis` writes them for a backend. Its Table 6.7 profiles J on a GPU: the metric's factorisation once, then in
-every cycle the fit vector x_Q = sum_pq (pq|Q) D_pq, the solve V x' = x, and J_pq = sum_Q (pq|Q) x'_Q. Integrals are
-made in every cycle there, and their time is part of the fit vector's; here the memory plan decides whether they are
-made once, or whether the J engine sums over them on the way. The same three steps are timed with the density at the
-end, and charged for as many builds as the SCF makes.
+every cycle the fit vector x_Q = sum_pq (pq|Q) D_pq, the solve V x' = x, and J_pq = sum_Q (pq|Q) x'_Q. The thesis
+recomputes integrals in every cycle, as part of the fit vector; here the memory plan decides whether they are computed
+once, or whether the J engine sums over them directly. The same three steps are timed with the final density and
+multiplied by the number of builds in the SCF.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEPS = ("fit vector", "solve", "J from fit")
 
 
 def thesis_rows() -> list[dict[str, str]]:
-    """What the thesis printed, by molecule."""
+    """Values printed in the thesis, by molecule."""
     lines = [line for line in THESIS.read_text().splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines, delimiter="\t"))
 
@@ -43,7 +43,7 @@ def run_thesis(options: argparse.Namespace, backend: Any) -> dict[str, Any]:
 
 
 def run_molecule(name: str, options: argparse.Namespace, backend: Any) -> dict[str, Any]:
-    """Energy, then J of its density."""
+    """Compute the energy, then profile J of its density."""
     print(f"{name}:", flush=True)
     molecule = cuanto.Molecule.from_xyz(geometry(name))
     basis, aux = cuanto.Basis("cc-pvdz", molecule), cuanto.Basis("cc-pvdz-jkfit", molecule)
@@ -63,13 +63,13 @@ def run_molecule(name: str, options: argparse.Namespace, backend: Any) -> dict[s
 def profile_j(
     basis: cuanto.Basis, aux: cuanto.Basis, D_spq: Any, backend: Any, builds: int, repeat: int
 ) -> dict[str, Any]:
-    """Seconds of what is done once and of the steps of one build (the best of several), and of J in a whole SCF."""
+    """Seconds of one-time work, of the steps of one build (best of several), and of J in a whole SCF."""
     builder = FittedJK(basis, aux, backend=backend, kind="j")
     builder(D_spq, want_k=False)
     backend.finish_compiling()
     plan, runs = builder.plan.mode, []
     for _ in range(max(repeat, 1)):
-        del builder  # before its successor is made
+        del builder  # freed before the next one is made
         timings = Timings(synchronize=backend.synchronize)
         with timings.measure("metric"):
             metric = FittingMetric(eri_2c(aux, backend=backend), backend)
@@ -98,7 +98,7 @@ def shares(j: dict[str, Any]) -> tuple[float, float, float]:
 
 
 def show(found: dict[str, Any], thesis: dict[str, str]) -> None:
-    """Ours, and the thesis's."""
+    """Print our values and those of the thesis."""
     j = found["j"]
     fit, solve, potential = shares(j)
     steps = " ".join(f"{step} {1e3 * j[step]:.3f}" for step in STEPS)

@@ -5,8 +5,8 @@
     python benchmarks/semiempirical.py --metal --json benchmarks/results/semiempirical_metal_cpu.json
 
 MOPAC is the library of `mopactools` (PyPI), run from an input file in a process of its own with the same number of
-threads, its start excluded (`PM6 1SCF NOMM`). Ours is one call of `cuanto.energy`, everything included but the
-compilation of kernels, with the criteria of the package, which are tighter. Runs alternate, and the best of `--repeat`
+threads, its start excluded (`PM6 1SCF NOMM`). Our time is one call of `cuanto.energy` without compilation of kernels,
+with our default criteria, which are tighter. Runs alternate, and the best of `--repeat`
 counts for both; seconds of the processors (all threads) and MOPAC's version are recorded as well. Heats of formation
 that differ by more than 0.05 kcal/mol per thousand atoms (MOPAC's truncated series and looser convergence), and runs
 that did not converge, end in exit status 1. `--metal`: clusters of TiCl4, all of whose atoms have d functions, beside
@@ -34,10 +34,10 @@ from cuanto import energies
 from cuanto.backends.base import get_backend
 from cuanto.units import BOHR_IN_ANGSTROM
 
-ASKED_RATIO, ASKED_RATE = 0.7, 50.0
-"""Of MOPAC's time on two cores; molecules per second on two cores."""
+TARGET_RATIO, TARGET_RATE = 0.7, 50.0
+"""Targets on two cores: time relative to MOPAC, and molecules per second."""
 DIFFERENCE = 5e-5
-"""kcal/mol per atom."""
+"""Largest difference of heats of formation, kcal/mol per atom."""
 CAFFEINE = """O 0.4700 2.5688 0.0006;O -3.1271 -0.4436 -0.0003;N -0.9686 -1.3125 0.0000;N 2.2182 0.1412 -0.0003
 N -1.3477 1.0797 -0.0001;N 1.4119 -1.9372 0.0002;C 0.8579 0.2592 -0.0008;C 0.3897 -1.0264 -0.0004
 C 0.0307 1.4220 -0.0006;C -1.9061 -0.2495 -0.0004;C 2.5032 -1.1998 0.0003;C -1.4276 -2.6960 0.0008
@@ -59,9 +59,9 @@ def water(count: int, seed: int = 1) -> cuanto.Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * place for Q, place in zip(turns, places, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * position for Q, position in zip(turns, positions, strict=True)])
     return cuanto.Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM, name=f"water_{count}")
 
 
@@ -80,12 +80,12 @@ def polyethylene(carbons: int) -> cuanto.Molecule:
 
 
 def with_orbitals(kind: str, orbitals: int) -> cuanto.Molecule:
-    """Of about this many orbitals: six per water and per CH2."""
+    """Make a system with about this many orbitals: six per water and per CH2."""
     return water(round(orbitals / 6)) if kind == "water" else polyethylene(round((orbitals - 2) / 6))
 
 
 def caffeine(count: int) -> list[cuanto.Molecule]:
-    """Conformers: all atoms shaken by 0.03 A."""
+    """Conformers of caffeine: all atoms displaced randomly by 0.03 A."""
     atoms = [line.split() for line in CAFFEINE.replace(";", "\n").splitlines()]
     R_ax, rng = np.array([[float(x) for x in atom[1:]] for atom in atoms]), np.random.default_rng(0)
     shaken = [R_ax + rng.normal(scale=0.03, size=R_ax.shape) for _ in range(count)]
@@ -97,9 +97,9 @@ def titanium(count: int) -> cuanto.Molecule:
     rng, side = np.random.default_rng(2), int(np.ceil(count ** (1 / 3)))
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     shape = 2.17 / np.sqrt(3.0) * np.concatenate([[[0, 0, 0]], corners])
-    places = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
+    positions = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 6.5 * place for Q, place in zip(turns, places, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 6.5 * position for Q, position in zip(turns, positions, strict=True)])
     return cuanto.Molecule(["Ti", *["Cl"] * 4] * count, R_ax / BOHR_IN_ANGSTROM, name=f"TiCl4_{count}")
 
 
@@ -110,7 +110,7 @@ def with_d_functions(orbitals: int, backend: Any, repeat: int) -> dict[str, Any]
 
 
 def energy_and_gradient(molecule: cuanto.Molecule, backend: Any, repeat: int) -> dict[str, Any]:
-    """The best of several runs: seconds, and those of the processors."""
+    """Best of several runs: seconds, and processor seconds."""
     cuanto.energy(molecule, "pm6", backend=backend, max_iterations=1).gradient  # noqa: B018  # compiles
     clocks = (time.perf_counter, time.process_time)
     taken = []
@@ -157,7 +157,7 @@ def run_mopac(molecule: cuanto.Molecule, threads: int) -> tuple[float, float, fl
 
 
 def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """One row."""
+    """Measure one row."""
     molecule = with_orbitals(kind, orbitals)
     cuanto.energy(molecule, "pm6", backend=backend, max_iterations=1)  # compiles
     ours, theirs = [], []
@@ -186,7 +186,7 @@ def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[st
     row["same"] = result.converged and abs(row["heat"] - heat) < DIFFERENCE * molecule.natom
     print(
         f"{molecule.name:20} n = {row['orbitals']:5}: {row['seconds']:7.2f} s, MOPAC {row['mopac_seconds']:7.2f} s, "
-        f"ratio {row['ratio']:.2f} (asked: {ASKED_RATIO}), of processors {row['processor_ratio']:.2f}, "
+        f"ratio {row['ratio']:.2f} (target: {TARGET_RATIO}), of processors {row['processor_ratio']:.2f}, "
         f"heats {heat:.4f} and {row['heat']:.4f}",
         flush=True,
     )
@@ -194,7 +194,7 @@ def beside_mopac(kind: str, orbitals: int, backend: Any, repeat: int) -> dict[st
 
 
 def conformers(count: int, backend: Any, repeat: int) -> dict[str, Any]:
-    """Molecules per second."""
+    """Measure molecules per second."""
     molecules = caffeine(count)
     energies(molecules[:2], "pm6", backend=backend, gradient=True, workers=0)  # compiles
     best: dict[str, Any] = {"molecules": count, "converged": True}
@@ -207,7 +207,7 @@ def conformers(count: int, backend: Any, repeat: int) -> dict[str, Any]:
         name = "with_gradients" if gradient else "energies"
         best[f"{name}_per_second"] = count / min(seconds)
         best["converged"] &= all(label.converged for label in found)
-        print(f"caffeine, {name}: {count / min(seconds):.1f} molecules per second (asked: {ASKED_RATE})", flush=True)
+        print(f"caffeine, {name}: {count / min(seconds):.1f} molecules per second (target: {TARGET_RATE})", flush=True)
     return best
 
 

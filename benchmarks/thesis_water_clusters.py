@@ -9,11 +9,11 @@ Becke's grids with 35 shells and 116 points per shell for times, 194 for energie
 VWN5, DGauss DZVP with Cartesian d functions, Becke's radial rule and cells, 35 shells of 110 (the nearest Lebedev rule)
 and 194 points, nothing pruned, J from exact four-centre integrals.
 
-1. Time of an iteration by kernel against the number of waters, values of functions kept (its `precálculo`) and made
-   again (its `recálculo`), and the memory that takes (figures 5.4 and 5.6): of the values, and the most that a whole
-   calculation has in use on the device at once. Each size is calculated once before it is timed.
+1. Time of an iteration by kernel against the number of waters, values of functions stored (its `precálculo`) and
+recomputed (its `recálculo`), and memory (figures 5.4 and 5.6): of the values, and the peak of a whole calculation on
+the device. Each size is calculated once before it is timed.
 2. The same against the radius of the spheres, as a share of the shells, for several cubes (figure 5.2), and against the
-   edge of the cubes with spheres of 60 % (figure 5.3), with what that does to the energy of the same density.
+   edge of the cubes with spheres of 60 % (figure 5.3), with the effect on the energy of the same density.
 3. Formation energy E_n - n E_1 in mixed and single precision against double (table 5.1: 0.06 kcal/mol between its
    programs for GPU and CPU, 0.36 against Gaussian 03).
 """
@@ -47,18 +47,17 @@ CUBES = (2.0, 4.0, 8.0, 19.5)
 """Bohr; 19.5 is the thesis's choice for its GPU, 3.5 for its CPU."""
 EDGES = (1.0, 1.5, 2.0, 3.0, 3.5, 4.5, 6.0, 8.0, 12.0, 19.5, 30.0)
 SPHERES = 0.6
-"""The thesis's choice."""
+"""Sphere fraction used in the thesis."""
 MIXED, SINGLE = 1e-4, 0.05
-"""kcal/mol asked of the formation energy."""
+"""Target errors of the formation energy, kcal/mol."""
 MIB = 2**20
 ITERATION_C1060 = 0.6
 """Seconds of an iteration of 24 waters on a Tesla C1060, read from the thesis's figure 5.5."""
 
 
 class PeakMemory:
-    """`most`: bytes of arrays on the device at once, beyond those that were there before; a host is not counted.
-
-    What the pool holds says less: it keeps blocks that nobody uses. It is emptied first.
+    """`most`: peak bytes of arrays on the device, beyond those in use before; zero on a host. The pool itself is not
+    measured, because it keeps unused blocks; it is emptied first.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -73,7 +72,7 @@ class PeakMemory:
         cupy.get_default_memory_pool().free_all_blocks()
 
         class Hook(cupy.cuda.MemoryHook):
-            """Counts what the pool gives and takes back."""
+            """Counts allocations from the pool."""
 
             name, used = "PeakMemory", 0
 
@@ -97,7 +96,7 @@ class PeakMemory:
 
 
 class Clusters:
-    """Converged calculations, each made once."""
+    """Converged calculations, each computed once."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
@@ -130,8 +129,8 @@ class Clusters:
         return self._made[key]
 
     def rehearse(self, waters: int) -> int:
-        """A calculation that is not timed, so that the next one compiles nothing and calls no library for the first
-        time; the most bytes of the device it had in use."""
+        """Run a calculation without timing it, so that the next one does not compile kernels or load libraries; returns
+        the peak bytes on the device."""
         with PeakMemory(self.backend) as memory:
             self.result(waters, ANGULAR[0])
         self.backend.finish_compiling()
@@ -139,14 +138,14 @@ class Clusters:
         return memory.most
 
     def measure(self, waters: int, given: GridSettings, repeat: int) -> dict[str, Any]:
-        """One pass with these settings on the density of the usual ones."""
+        """Measure one pass with these settings, on the density of the default settings."""
         molecule, basis = self.cluster(waters)
         result, _ = self.result(waters, ANGULAR[0])
         return Pass(molecule, basis, get_functional("lda"), given, self.backend).measure(Density.of(result), repeat)
 
 
 def settings(angular: int, **more: Any) -> GridSettings:
-    """The thesis's kind of grid."""
+    """Grid settings as in the thesis."""
     return GridSettings(level=(SHELLS, angular), radial="becke", partition="becke-bragg", pruning="none", **more)
 
 
@@ -256,7 +255,7 @@ def main() -> int:
         save(options.json, record)
         mixed, single = (abs(row["difference"]) for row in record["formation"][1:])
         good = mixed < MIXED and single < SINGLE and all(row["converged"] for row in record["formation"])
-        print(f"asked: mixed below {MIXED:g}, single below {SINGLE:g} kcal/mol: {'met' if good else 'NOT met'}")
+        print(f"target: mixed below {MIXED:g}, single below {SINGLE:g} kcal/mol: {'met' if good else 'NOT met'}")
     return 0 if good else 1
 
 

@@ -1,12 +1,12 @@
-"""How calculations on a CPU gain from its cores: seconds, processor seconds and speed-up by number of threads.
+"""Scaling of calculations on a CPU: seconds, processor seconds and speed-up by number of threads.
 
     python benchmarks/threads.py --json benchmarks/results/threads.json        # 1, 2, 4, ... threads, then all cores
     python benchmarks/threads.py --only caffeine --threads 1 16                # one case
     python benchmarks/threads.py --busy                                        # beside a process that keeps a core busy
 
 Each figure is the faster of the warm runs of a process of its own. The last row of a case has default settings: no
-environment variable is set. `processes` is what the machine itself gives: as many one-thread processes side by side as
-there are cores, as a multiple of the throughput of one of them alone. Energies must not depend on the number of
+environment variable is set. `processes` is the limit of the machine itself: throughput of one single-threaded process
+per core, relative to that of one process alone. Energies must not depend on the number of
 threads: a difference of more than 1e-9 Hartree ends in exit status 1.
 """
 
@@ -25,28 +25,28 @@ from typing import Any
 from common import DATA, ROOT, geometry, machine, save
 
 SAME_ENERGY = 1e-9
-"""Hartree."""
+"""Tolerance of energies, Hartree."""
 VARIABLES = ("CUANTO_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables of a user, removed so that the last row is what a newcomer meets."""
+"""Environment variables that are removed, so that the last row has default settings."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A calculation; `asked`: the speed-up of 16 idle cores that we want."""
+    """A calculation; `target`: desired speed-up on 16 idle cores."""
 
     name: str
     file: Path
     method: str
     basis: str | None = None
     fitting: str | None = None
-    asked: float | None = None
+    target: float | None = None
 
 
 ASPIRIN = ROOT / "benchmarks" / "data" / "aspirin.xyz"
 CASES = [
-    Case("caffeine", geometry("caffeine"), "b3lyp", "def2-svp", "jk", asked=10.0),
-    Case("aspirin", ASPIRIN, "b3lyp", "def2-tzvp", "jk", asked=12.0),
-    Case("aspirin-direct", ASPIRIN, "hf", "def2-svp", "none", asked=12.0),
+    Case("caffeine", geometry("caffeine"), "b3lyp", "def2-svp", "jk", target=10.0),
+    Case("aspirin", ASPIRIN, "b3lyp", "def2-tzvp", "jk", target=12.0),
+    Case("aspirin-direct", ASPIRIN, "hf", "def2-svp", "none", target=12.0),
     Case("water", geometry("water_01"), "b3lyp", "def2-svp", "jk"),
     Case("polyethylene-pm6", DATA / "timing_geometries" / "polyethylene_C333.xyz", "pm6"),
 ]
@@ -75,7 +75,7 @@ print(json.dumps(min(runs)))
 
 
 def start(case: Case, threads: int | None, repeat: int) -> subprocess.Popen[str]:
-    """A child process with so many threads, or with default settings."""
+    """Start a child process with this number of threads, or with default settings."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
     environment["PYTHONPATH"] = str(ROOT / "src")
     if threads is not None:
@@ -101,7 +101,7 @@ def finish(child: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def measure(case: Case, counts: list[int | None], repeat: int, processes: int) -> dict[str, Any]:
-    """Rows by number of threads (None: default settings); `processes` side by side at the end, unless 0."""
+    """Rows by number of threads (None: default settings); finally `processes` concurrent processes, unless 0."""
     rows: list[dict[str, Any]] = []
     for threads in counts:
         row = {"threads": threads, **finish(start(case, threads, repeat))}
@@ -113,7 +113,7 @@ def measure(case: Case, counts: list[int | None], repeat: int, processes: int) -
             f" {row['speed_up']:6.2f}x {row['energy']:18.10f} {row['iterations']:3d} iterations",
             flush=True,
         )
-    found: dict[str, Any] = {"case": case.name, "asked": case.asked, "rows": rows}
+    found: dict[str, Any] = {"case": case.name, "asked": case.target, "rows": rows}
     if processes:
         children = [start(case, 1, repeat) for _ in range(processes)]
         slowest = max(finish(child)["seconds"] for child in children)

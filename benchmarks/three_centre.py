@@ -5,9 +5,9 @@
 
 Printed: seconds (the first run, best and median of the warm ones), integrals per second, fraction of the arithmetic
 limit, peak memory against the size of the result; with --classes time, rate and fraction per class and algorithm.
-The arithmetic limit, in double precision: on a GPU the peak rate of its fused multiply-adds, on the CPU what the same
-cores reach in a matrix product, measured in the same run. The whole run is charged the operations that the recurrences
-of Head-Gordon and Pople need for it, whichever algorithm was chosen.
+The arithmetic limit, in double precision: on a GPU the peak rate of its fused multiply-adds, on the CPU the rate of a
+matrix product on the same cores, measured in the same run. The operation count is that of the Head-Gordon-Pople
+recurrences, whichever algorithm was used.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def run_operations(basis: cuanto.Basis, aux: cuanto.Basis) -> float:
 
 
 def with_peer(options: argparse.Namespace, backend: Any) -> bool:
-    """Is PySCF to be measured, too? Said before the long part, not after it."""
+    """Whether PySCF is measured as well; an error is raised before the long part."""
     if options.no_peer or backend.name != "cpu":
         return False
     if find_spec("pyscf") is None:
@@ -103,7 +103,7 @@ def pyscf_call(molecule: cuanto.Molecule, basis: cuanto.Basis, aux: cuanto.Basis
 
 
 def by_class(backend: Any, basis: cuanto.Basis, aux: cuanto.Basis, limit: float) -> list[dict[str, Any]]:
-    """Every class by both algorithms."""
+    """Measure every class with both algorithms."""
     import numpy as np
 
     n, naux = basis.nbf, aux.nbf
@@ -155,7 +155,7 @@ def device_seconds(backend: Any, jobs: list[Any]) -> float:
 
 
 def peak_memory(options: argparse.Namespace, result_bytes: int) -> dict[str, float]:
-    """Peak of one call beyond what was there before it, in a process of its own."""
+    """Peak memory of one call beyond that in use before, measured in a separate process."""
     command = [sys.executable, __file__, "--memory-only", "--backend", options.backend, "--molecule", options.molecule]
     command += ["--basis", options.basis, "--aux", options.aux]
     peak = last_number(command)
@@ -169,7 +169,7 @@ def resident_peak() -> int:
 
 
 def measure_memory(options: argparse.Namespace) -> None:
-    """Printed: bytes in use at the peak of a warm call, less those before it."""
+    """Print the peak bytes of a warm call minus those in use before."""
     backend = get_backend(options.backend)
     small = cuanto.Molecule.from_xyz(geometry("alkane_01"))
     integrals.eri_3c(cuanto.Basis(options.basis, small), cuanto.Basis(options.aux, small), backend=backend)

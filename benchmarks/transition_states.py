@@ -5,7 +5,8 @@
     python benchmarks/transition_states.py --only 01_hcn --hessian pm6
 
 J. Baker, F. Chan, J. Comput. Chem. 17, 888 (1996), doi:10.1002/(SICI)1096-987X(199605)17:7<888::AID-JCC12>3.0.CO;2-7,
-whose energies stand beside ours. The first Hessian is from differences of our own gradients, or from another method.
+whose energies are compared with ours. The initial Hessian comes from differences of our own gradients, or from another
+method.
 Modes: eigenvalues of the mass-weighted Hessian (central differences) without translations and rotations. Anything but
 one imaginary mode, or a search that does not converge, ends in exit status 1.
 """
@@ -44,13 +45,13 @@ CASES = {
 }
 """Charge, multiplicity and the published energy, Hartree."""
 ELECTRON_MASSES = 1822.888486
-"""In one atomic mass unit."""
+"""Electron masses in one atomic mass unit."""
 WAVENUMBER = 219474.6313705
 """One Hartree in 1/cm."""
 
 
 def structures() -> Path:
-    """The folder of the structures in the package that has them; it is not imported."""
+    """Folder of the structures in the installed package, which is not imported."""
     found = find_spec("pysisyphus")
     if found is None or found.origin is None:
         sys.exit("the starting structures are in pysisyphus: pip install --no-deps pysisyphus")
@@ -70,7 +71,7 @@ def wavenumbers(molecule: cuanto.Molecule, H_xx: Any) -> Any:
 
 
 def run_case(name: str, hessian: str, backend: str) -> dict[str, Any]:
-    """One transition state."""
+    """Search for one transition state."""
     charge, multiplicity, published = CASES[name]
     molecule = cuanto.Molecule.from_xyz(structures() / f"{name}.xyz", charge, multiplicity)
     given = {"fitting": "none", "backend": backend}

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import cuanto
-from cuanto.atomic.export import basis_text, contracted
+from cuanto.atomic.export import basis_text, contracted_table
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, run_energy
 from cuanto.atomic.optimise import optimise_basis
@@ -24,7 +24,7 @@ from cuanto.atomic.wtbs import WellTempered, table_set
 FEWER = 8  # functions of every angular momentum
 
 
-def shortened(symbol: str) -> WellTempered:
+def shortened_set(symbol: str) -> WellTempered:
     """The table's set with fewer functions over the same range."""
     found = table_set(symbol)
     last = found.ranges[0][1]
@@ -39,7 +39,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     for spinor in table.spinors:
         print(f"  {spinor.label:<4} {spinor.occupation:4g} {spinor.energy:14.8f}  <r> = {spinor.r:.6f} Bohr")
 
-    job = element_job(symbol, shortened(symbol), nucleus="point")
+    job = element_job(symbol, shortened_set(symbol), nucleus="point")
     start = job.basis
     assert isinstance(start, WellTempered)
     found = optimise_basis(start, AtomEnergy(job), TrustRegion(rhoend=1e-3))
@@ -49,7 +49,7 @@ def main(symbol: str = "He") -> tuple[float, float]:
     plain = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "optimised.nw"
-        path.write_text(basis_text(path, [contracted(symbol, plain)], "optimised", "made by an example"))
+        path.write_text(basis_text(path, [contracted_table(symbol, plain)], "optimised", "made by an example"))
         atom = cuanto.Molecule.from_string(f"1\n\n{symbol} 0 0 0\n")
         molecular = cuanto.energy(atom, "rhf", str(path), fitting="none", backend="cpu")
     print(f"non-relativistic: {plain.energy:.9f} as an atom, {molecular.energy:.9f} as a molecule of one")

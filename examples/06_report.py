@@ -28,8 +28,8 @@ def main(xyz: str | None = None, folder: str | None = None) -> tuple[Path, Path]
     verdict = "converged" if result.converged else "NOT converged"
     print(f"{molecule.name}: {result.energy:.8f} Hartree, {verdict} in {result.iterations} iterations")
 
-    place = Path(folder or tempfile.mkdtemp(prefix="cuanto_report_"))
-    page, cube = place / "report.html", place / "homo.cube"
+    output = Path(folder or tempfile.mkdtemp(prefix="cuanto_report_"))
+    page, cube = output / "report.html", output / "homo.cube"
     write_report(page, result)
     print(f"open {page} in a browser ({page.stat().st_size / 1024:.0f} KiB)")
 

@@ -19,7 +19,7 @@ import numpy as np
 import cuanto
 
 
-def shaken(count: int) -> list[cuanto.Molecule]:
+def displaced_molecules(count: int) -> list[cuanto.Molecule]:
     """Benzene with random displacements of the atoms, as in training data for a potential."""
     with as_file(files("cuanto") / "data" / "molecules" / "benzene.xyz") as shipped:
         benzene = cuanto.Molecule.from_xyz(shipped)
@@ -31,7 +31,7 @@ def shaken(count: int) -> list[cuanto.Molecule]:
 def main(count: int = 20, table: str | None = None) -> list[float]:
     """PM6 energies and forces; one molecule has an element without PM6 parameters."""
     out = Path(table or Path(tempfile.mkdtemp(prefix="cuanto_many_")) / "energies.csv")
-    molecules = [*shaken(count), cuanto.Molecule(["U"], [[0, 0, 0]], name="uranium")]
+    molecules = [*displaced_molecules(count), cuanto.Molecule(["U"], [[0, 0, 0]], name="uranium")]
     begin = time.perf_counter()
     rows = cuanto.energies(molecules, "pm6", gradient=True, out=out)
     seconds = time.perf_counter() - begin

@@ -15,7 +15,7 @@ import cuanto
 
 
 def main(name: str = "H2O") -> tuple[float, list[float]]:
-    """Energy at the minimum in eV, and wave numbers of the vibrations in 1/cm."""
+    """Energy at the minimum in eV, and wavenumbers of the vibrations in 1/cm."""
     from ase.build import molecule
     from ase.optimize import BFGS
     from ase.vibrations import Vibrations
@@ -43,9 +43,9 @@ def main(name: str = "H2O") -> tuple[float, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         vibrations = Vibrations(atoms, name=folder, delta=0.005)
         vibrations.run()
-        waves = [float(f.real) for f in vibrations.get_frequencies() if f.real > 200.0]
-    print("vibrations: " + ", ".join(f"{wave:.0f}" for wave in waves) + " 1/cm")
-    return energy, waves
+        wavenumbers = [float(f.real) for f in vibrations.get_frequencies() if f.real > 200.0]
+    print("vibrations: " + ", ".join(f"{wavenumber:.0f}" for wavenumber in wavenumbers) + " 1/cm")
+    return energy, wavenumbers
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import cuanto
-from cuanto.atomic.export import basis_text, contracted
+from cuanto.atomic.export import basis_text, contracted_table
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import element_job, run_energy
 from cuanto.atomic.search import SearchSettings, search
@@ -40,7 +40,7 @@ def main(threshold: float = 1e-4) -> tuple[int, float, float]:
         # Contracted to the non-relativistic orbital of the atom, plus the two most diffuse functions.
         plain = run_energy(element_job("He", found.basis, nucleus="point", settings={"relativistic": False}))
         path = folder / "he.nw"
-        path.write_text(basis_text(path, [contracted("He", plain, diffuse=2)], "he", "made by an example"))
+        path.write_text(basis_text(path, [contracted_table("He", plain, diffuse=2)], "he", "made by an example"))
         print(path.read_text())
 
         common = {"basis": path, "fitting": "none"}

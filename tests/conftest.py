@@ -1,4 +1,5 @@
-"""Shared set-up: one linear-algebra thread per worker, who runs what, patient hypothesis, the only skip: no GPU."""
+"""Shared set-up: one linear-algebra thread per worker, scheduling, hypothesis without deadlines, tests skipped without
+a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ settings.register_profile("cuanto", deadline=None, print_blob=True)
 settings.load_profile("cuanto")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-    # A shell starts what it runs in the background so; processes that tests interrupt would inherit it.
+    # Shells ignore SIGINT in background jobs; processes that tests interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -26,8 +27,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Each worker has a stretch of the tests, and takes from the end of another's when it is done.
 
-    What the tests of a file share (references, compiled kernels, tables) is then made once, and nobody is idle at the
-    end. Another `--dist` than the default stays what it is.
+    Data shared by the tests of a file (references, compiled kernels, tables) are then made once, and no worker is idle
+    at the end. A `--dist` given on the command line is respected.
     """
     if config.getoption("dist") != "load":
         return None

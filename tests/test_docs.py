@@ -1,4 +1,4 @@
-"""The documentation is true: its Python runs, its imports exist, its commands parse, its links lead somewhere.
+"""The documentation is correct: its Python runs, its imports exist, its commands parse, its links resolve.
 
 Blocks that begin with ```python are executed, page by page, in the folders of `RUN`; elsewhere, and where a title says
 that they need more than this machine has, they are compiled and their imports tried.
@@ -70,7 +70,7 @@ def test_python_compiles_and_imports_what_exists(page: Path) -> None:
 
 
 def parsed(words: list[str]) -> None:
-    """One command line through its parser, nothing executed."""
+    """Parse a command line without executing it."""
     group: Any = typer.main.get_command(main.app)
     if words[0].startswith("-"):
         assert words[0] in {name for parameter in group.params for name in parameter.opts}, words[0]
@@ -142,9 +142,9 @@ PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|json|sh|toml)|[\w/]+\.(?:h|cuh))`")
 def test_files_that_are_named_exist(page: Path) -> None:
     """In the checkout, in the package, or (templates) in `kernels/templates`."""
     package = ROOT / "src" / "cuanto"
-    places = (ROOT, package, package / "kernels", package / "kernels" / "templates")
+    positions = (ROOT, package, package / "kernels", package / "kernels" / "templates")
     named = set(PATH.findall(page.read_text()))
-    assert {path for path in named if not any((place / path).exists() for place in places)} == set()
+    assert {path for path in named if not any((position / path).exists() for position in positions)} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

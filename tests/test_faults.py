@@ -95,12 +95,12 @@ def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: 
     make = programs.class_tables.__wrapped__
     with monkeypatch.context() as patch:
         patch.setattr(step, refusing(errno.ENOSPC))
-        made = make(*arguments)
+        result = make(*arguments)
     assert drafts(folder) == finals(folder) == []
     for damage in (None, b"", b"no archive", 0.3, 0.9):
         again = make(*arguments)  # kept, damaged, made again
         (path,) = finals(folder)
-        for one, other in zip(made.programs, again.programs, strict=True):
+        for one, other in zip(result.programs, again.programs, strict=True):
             np.testing.assert_array_equal(one.table, other.table)
         whole = path.read_bytes()
         if damage is not None:
@@ -175,7 +175,7 @@ def test_unwritable_output_is_not_an_internal_error() -> None:
 
 
 def test_damaged_checkpoints(tmp_path: Path, molecule: cuanto.Molecule, capsys: pytest.CaptureFixture[str]) -> None:
-    """HDF5 itself crashes with some of these."""
+    """The HDF5 library crashes on some of these files."""
     path, basis = tmp_path / "a.h5", cuanto.Basis("sto-3g", molecule)
     keep = Checkpoint(path, molecule, basis, "rhf", get_backend("cpu"))
     cuanto.energy(molecule, "rhf", basis, fitting="none", backend="cpu", on_iteration=keep)
@@ -202,15 +202,15 @@ def test_damaged_checkpoints(tmp_path: Path, molecule: cuanto.Molecule, capsys: 
 
 
 class FakeDriver:
-    """As much of CuPy as loading a kernel needs: binaries that begin with ELF are good."""
+    """A stand-in for CuPy that loads kernels: binaries that begin with ELF are accepted."""
 
     class CUDADriverError(RuntimeError):
-        """Of the driver."""
+        """Error of the driver."""
 
     loaded: list[bytes] = []  # noqa: RUF012
 
     class Module:
-        """Of kernels."""
+        """Module of kernels."""
 
         def load(self, binary: bytes) -> None:
             if not binary.startswith(b"\x7fELF"):
@@ -231,14 +231,14 @@ def test_a_damaged_kernel_of_the_gpu_is_compiled_again(folder: Path, monkeypatch
     monkeypatch.setattr(cache, "complete", Path.exists)  # damaged inside
     path.write_bytes(b"garbage")
     assert backend._function(Source("", "entry", "cuda", ())) == "entry"
-    assert FakeDriver.loaded == [b"\x7fELF good"] and path.read_bytes() == b"\x7fELF good"
+    assert FakeDriver.loaded == [b"\x7fELF good"] and cache.read(path) == b"\x7fELF good"
 
 
 # ---------------------------------------------------------------------------------------------- exhausted devices
 
 
 class OutOfMemoryError(MemoryError):
-    """CuPy's is one, too."""
+    """Like CuPy's, a subclass of MemoryError."""
 
 
 class Exhausted(CpuBackend):
@@ -276,7 +276,7 @@ def test_an_exhausted_device_is_one_line(
     device.left = 3
     rows = energies([molecule, molecule], "hf", "sto-3g", workers=0, backend=device)
     assert rows[0].error.startswith("not enough memory") and not rows[0].converged
-    device.left = 10**9  # the same backend goes on when there is room again
+    device.left = 10**9  # the same backend works once memory is available again
     status, out, _ = at_the_command_line(["energy", "h2.xyz", "-b", "sto-3g", "-q"], capsys)
     assert status == 0 and "Hartree" in out
 
@@ -296,8 +296,8 @@ def test_names_of_files_are_only_names(
         ["energy", *CALL, "-q", "--json", "{name}.json", "--", f"./{name}.xyz"], capsys
     )
     assert status == 0, err
-    made = {path.name for path in tmp_path.iterdir()} - {f"{name}.xyz"}
-    assert len(made) == 1 and all(one.isprintable() and one.endswith(".json") for one in made)
+    result = {path.name for path in tmp_path.iterdir()} - {f"{name}.xyz"}
+    assert len(result) == 1 and all(one.isprintable() and one.endswith(".json") for one in result)
     status, _, err = at_the_command_line(["energy", *CALL, "--", f"./{name}/none.xyz"], capsys)
     assert status == 2 and err.count("\n") == 1
 
@@ -308,8 +308,8 @@ def test_names_of_basis_sets_are_only_names(
 ) -> None:
     """No file outside the folders of basis sets is read, unless its own name is given."""
     (tmp_path / "sets" / "inner").mkdir(parents=True)
-    for place in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
-        place.write_text("H S\n 1.0 1.0\n")
+    for position in (tmp_path / "secret.nw", tmp_path / "x.nw", tmp_path / "sets" / "x.nw"):
+        position.write_text("H S\n 1.0 1.0\n")
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(tmp_path / "sets" / "inner"))
     with pytest.raises(InputError) as caught:
         cuanto.Basis(name, molecule)
@@ -331,7 +331,7 @@ FORBIDDEN = (
 
 
 def test_nothing_that_is_read_can_be_executed() -> None:
-    """Neither pickles nor shells: everything from outside is data."""
+    """External data are never unpickled or passed to a shell."""
     for path in sorted((ROOT / "src").rglob("*.py")):
         found = [line.strip() for line in path.read_text().splitlines() if re.search(FORBIDDEN, line)]
         assert not found, f"{path}: {found}"
@@ -342,5 +342,5 @@ def test_arrays_with_objects_are_refused(tmp_path: Path) -> None:
     from cuanto.atomic.guess import SavedSpinors
 
     np.savez(tmp_path / "a.npz", relativistic=np.array([print], dtype=object), exponents_0=np.array([1.0]))
-    with pytest.raises(CuantoError, match="holds no spinors"):
+    with pytest.raises(CuantoError, match="does not contain the spinors"):
         SavedSpinors.load(tmp_path / "a.npz")

@@ -29,7 +29,7 @@ QUESTIONS = {
 `integrals.resolve` checks by it that it was given a backend."""
 
 UNDER_WAY: dict[str, set[str]] = {}
-"""Files that still ask, and what; the test fails if a file in this list no longer does."""
+"""Files that still ask about the device, and how; the test fails if a listed file no longer does."""
 
 LARGE_CLASSES: set[str] = set()
 """Classes that still have too many parameters; the test fails if a class in this list no longer has."""

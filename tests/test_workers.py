@@ -194,9 +194,9 @@ def test_the_self_test_shows_progress(terminal: Console, monkeypatch: pytest.Mon
         def __exit__(self, *_: object) -> None:
             pass
 
-    made = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
+    result = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
     monkeypatch.setattr(terminal, "status", lambda text: Status())
-    assert list(selftest._run_with_progress(terminal, iter(made))) == made
+    assert list(selftest._run_with_progress(terminal, iter(result))) == result
     assert said == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
 
 

@@ -34,7 +34,7 @@ def classes(max_l: int, max_aux: int) -> Iterator[Class]:
     for operator, a in product(("overlap", "kinetic", "dipole"), orbital):
         for b in range(a + 1):
             yield operator, Shells((a,)), Shells((b,)), "os"
-    # Pairs with an s ket serve the nuclear attraction as well.
+    # Pairs with an s ket are used for nuclear attraction as well.
     bras = [Shells((a,)) for a in aux] + [Shells((a, b)) for a in orbital for b in range(a + 1)]
     for bra, c, algorithm in product(bras, aux, ("hgp", "md")):
         if len(bra.l) == 2 or bra.l[0] >= c:
@@ -42,7 +42,7 @@ def classes(max_l: int, max_aux: int) -> Iterator[Class]:
 
 
 def four_centre_classes(max_l: int) -> Iterator[Class]:
-    """(ab|cd) as `eri_4c` asks for it: the pair of higher momenta is the ket; pure and cartesian."""
+    """(ab|cd) as used by `eri_4c`: the pair of higher momenta is the ket; pure and Cartesian."""
     pairs = [(a, b) for a in range(max_l + 1) for b in range(a + 1)]
     for i, bra in enumerate(pairs):
         for ket, pure, algorithm in product(pairs[i:], (True, False), ("hgp", "md")):
@@ -51,7 +51,8 @@ def four_centre_classes(max_l: int) -> Iterator[Class]:
 
 
 def specs(max_l: int, max_aux: int, max_four: int = 2) -> list[KernelSpec]:
-    """Every distinct kernel: with one contraction column and with as many as its threads take; large ones first."""
+    """Every distinct kernel: with one contraction column and with the largest number that its threads process; large
+    ones first."""
     straight = []
     for kind in dict.fromkeys((*classes(max_l, max_aux), *four_centre_classes(max_four))):
         if unrolled("cuda", cost_of(*kind)):
@@ -76,7 +77,7 @@ def compile_spec(spec: KernelSpec, architecture: str) -> tuple[float, str]:
 
 
 def title(spec: KernelSpec) -> str:
-    """General kernels belong to no class."""
+    """Name of a kernel; general kernels do not belong to a class."""
     return spec.name if spec.schedule == "thread" else f"{spec.schedule}_kernel_{spec.real}"
 
 

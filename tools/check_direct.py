@@ -1,4 +1,5 @@
-"""Direct J and K against all stored values, also those of high momenta that the test suite leaves out (minutes).
+"""Compare direct J and K with all stored values, including those of high momenta that the test suite leaves out
+(minutes).
 
     python tools/check_direct.py [--backend cuda] [--only cc-pv5z]
 

@@ -5,8 +5,8 @@
     python tools/compare_diagonalisers.py --functions 500 --backend cuda --only alkane
 
 Both must end at the same energy (1e-9 Hartree), rotations in at most 1.3 times the iterations of full diagonalisation;
-energy and dipole moment must be those of the record (1e-8 Hartree, 1e-5 Debye). The file is written again after every
-record: what was done before an interrupt is there.
+energy and dipole moment must be those of the record (1e-8 Hartree, 1e-5 Debye). The file is rewritten after every
+record, so that an interruption loses nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "shift": {"level_shift": 0.3},
     "jk": {"fitting": "jk", "auxbasis": "def2-universal-jkfit"},
 }
-"""As recorded, and what is compared besides for open shells."""
+"""Methods to compare: as recorded, and for open shells further ones."""
 Case = tuple[str, dict[str, Any], dict[str, Any], bool]
 
 
@@ -66,7 +66,7 @@ def plain_open_shell(given: dict[str, Any]) -> bool:
 
 
 def compare(case: Case, backend: str) -> dict[str, Any]:
-    """Energies, iterations, differences, and what is wrong."""
+    """Compute a record: energies, iterations, differences, and problems."""
     name, given, options, reached = case
     start = time.perf_counter()
     full, pseudo = (
@@ -84,7 +84,7 @@ def compare(case: Case, backend: str) -> dict[str, Any]:
         row["troubles"].append("more iterations")
     if reached:
         row["to_reference"] = max(abs(found.energy - given["energy"]) for found in (full, pseudo))
-        if "level_shift" not in options:  # which keeps properties from standing still as soon as the energy does
+        if "level_shift" not in options:  # so that properties converge further than the energy requires
             row["dipole"] = dipole_difference(full.dipole_debye, given)
         if not (row["to_reference"] < REFERENCE_ENERGY and row.get("dipole", 0.0) < REFERENCE_DIPOLE):
             row["troubles"].append("not the reference")
@@ -92,7 +92,8 @@ def compare(case: Case, backend: str) -> dict[str, Any]:
 
 
 def dipole_difference(ours: Any, given: dict[str, Any]) -> float:
-    """Debye; how a broken symmetry is turned about the axis of the molecule, z, has no meaning."""
+    """Difference of dipole moments, Debye; the orientation of a broken symmetry about the molecular axis z is
+    arbitrary."""
     theirs = np.array(given["dipole_debye"])
     if given["molecule"] in ("CuO", "NO2"):
         return float(max(abs(ours[2] - theirs[2]), abs(np.hypot(*ours[:2]) - np.hypot(*theirs[:2]))))
@@ -100,7 +101,7 @@ def dipole_difference(ours: Any, given: dict[str, Any]) -> float:
 
 
 def show(row: dict[str, Any]) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     iterations = " ".join(f"{n:5d}" for n in row["iterations"])
     numbers = f"{row['energy']:18.9f} {row['difference']:9.1e} {iterations}"
     reference = " ".join(f"{row[key]:9.1e}" if key in row else " " * 9 for key in ("to_reference", "dipole"))

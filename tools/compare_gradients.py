@@ -1,12 +1,14 @@
-"""Every gradient of the references (PySCF 2.14, tests/data/gradient_references.json) calculated here.
+"""Compare our energies and gradients with all references (PySCF 2.14, tests/data/*_references.json).
 
     python tools/compare_gradients.py                                  # all rows on the CPU
     python tools/compare_gradients.py --backend cuda --json FILE
     python tools/compare_gradients.py --only "zinc hydride"
+    python tools/compare_gradients.py --set core_potential             # molecules with core potentials
 
-Rows go to benchmarks/results/gradient_references_BACKEND.json one by one: an interrupted run continues, and rows that
-are there are not repeated unless --again. Exit status 1: a gradient differs by more than 1e-6 Hartree/Bohr with a grid
-or 1e-8 without, forces do not add up to zero within 1e-8 Hartree/Bohr, or a row did not converge.
+Rows go to benchmarks/results/SET_references_BACKEND.json one by one: an interrupted run continues, and rows that are
+there are not repeated unless --again. Exit status 1: an energy differs by more than 1e-6 Hartree with a grid or 1e-8
+without, a gradient by more than 1e-6 Hartree/Bohr with a grid or core potentials or 1e-8 without, forces do not add up
+to zero within 1e-8 Hartree/Bohr, or a row did not converge.
 """
 
 from __future__ import annotations
@@ -27,29 +29,45 @@ from common import machine  # noqa: E402
 
 from cuanto.backends.base import get_backend  # noqa: E402
 from cuanto.functionals import get_functional  # noqa: E402
-from gradient_cases import Row, calculate, difference, key, references, tolerance  # noqa: E402
+from gradient_cases import (  # noqa: E402
+    FILES,
+    Row,
+    calculate,
+    difference,
+    energy_tolerance,
+    key,
+    references,
+    tolerance,
+)
 
 RESULTS = ROOT / "benchmarks" / "results"
 LARGEST_SUM = 1e-8
-"""Hartree/Bohr."""
+"""Largest sum of forces, Hartree/Bohr."""
+LARGEST = ("energy_difference", "gradient_difference", "sum_of_forces")
+"""Quantities of which the record has the largest by kind of method."""
 
 
 def compare(row: Row, backend: str) -> Row:
     """The differences of one row."""
     start = time.perf_counter()
     result: Any = calculate(row, backend)
-    return {
+    made = {
         "row": key(row),
         "kind": kind(row),
         "functions": result.basis.nbf,
+        "iterations": result.iterations,
         "energy_difference": result.energy - row["energy"],
-        "gradient_difference": difference(row, result),
-        "sum_of_forces": float(np.abs(result.gradient.sum(axis=0)).max()),
-        "largest_element": float(np.abs(result.gradient).max()),
-        "tolerance": tolerance(row),
+        "energy_tolerance": energy_tolerance(row),
         "converged": result.converged,
-        "seconds": round(time.perf_counter() - start, 2),
     }
+    if row["gradient"] is not None:
+        made |= {
+            "gradient_difference": difference(row, result),
+            "sum_of_forces": float(np.abs(result.gradient.sum(axis=0)).max()),
+            "largest_element": float(np.abs(result.gradient).max()),
+            "tolerance": tolerance(row),
+        }
+    return made | {"seconds": round(time.perf_counter() - start, 2)}
 
 
 def kind(row: Row) -> str:
@@ -68,43 +86,48 @@ def kind(row: Row) -> str:
 
 def right(made: Row) -> bool:
     """Whether a row agrees with its reference."""
-    same = made["gradient_difference"] < made["tolerance"] and made["sum_of_forces"] < LARGEST_SUM
+    same = abs(made["energy_difference"]) < made.get("energy_tolerance", np.inf)
+    if "gradient_difference" in made:
+        same &= made["gradient_difference"] < made["tolerance"] and made["sum_of_forces"] < LARGEST_SUM
     return bool(made["converged"] and same)
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind: number of rows, largest difference and largest sum of forces."""
+    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
-        entry = found.setdefault(row["kind"], {"rows": 0, "gradient_difference": 0.0, "sum_of_forces": 0.0})
+        entry = found.setdefault(row["kind"], {"rows": 0, **dict.fromkeys(LARGEST, 0.0)})
         entry["rows"] += 1
-        for name in ("gradient_difference", "sum_of_forces"):
-            entry[name] = max(entry[name], row[name])
+        for name in LARGEST:
+            entry[name] = max(entry[name], abs(row.get(name, 0.0)))
     return dict(sorted(found.items()))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", choices=tuple(FILES), default="gradient", help="which references")
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--again", action="store_true", help="forget the rows that are there")
-    parser.add_argument("--json", type=Path, help="instead of benchmarks/results/gradient_references_BACKEND.json")
+    parser.add_argument("--json", type=Path, help="instead of benchmarks/results/SET_references_BACKEND.json")
     options = parser.parse_args()
-    file = options.json or RESULTS / f"gradient_references_{options.backend}.json"
+    file = options.json or RESULTS / f"{options.set}_references_{options.backend}.json"
     there = [] if options.again or not file.exists() else json.loads(file.read_text())["rows"]
     kept: dict[str, Row] = {row["row"]: row for row in there}
-    record: Row = {"benchmark": "gradient_references", "machine": machine(get_backend(options.backend))}
-    for row in references():
+    record: Row = {"benchmark": f"{options.set}_references", "machine": machine(get_backend(options.backend))}
+    for row in references(options.set):
         if key(row) in kept or options.only not in key(row):
             continue
         made = kept[key(row)] = compare(row, options.backend)
-        words = f"gradient {made['gradient_difference']:.1e}, sum {made['sum_of_forces']:.1e} Hartree/Bohr"
-        print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
+        words = f"energy {made['energy_difference']:+.1e} Hartree, "
+        if row["gradient"] is not None:
+            words += f"gradient {made['gradient_difference']:.1e}, sum {made['sum_of_forces']:.1e} Hartree/Bohr, "
+        print(f"{made['row']:56} {words}{made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         rows = list(kept.values())
         file.write_text(json.dumps(record | {"largest": largest(rows), "rows": rows}, indent=1) + "\n")
     wrong = [made["row"] for made in kept.values() if not right(made)]
-    print(f"{len(kept)} of {len(references())} rows, {len(wrong)} wrong")
+    print(f"{len(kept)} of {len(references(options.set))} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0
 

@@ -1,4 +1,4 @@
-"""Every Kohn-Sham row of the references (PySCF 2.14, tests/data/*.json) calculated here: energies and electrons.
+"""Compare our energies and numbers of electrons with all Kohn-Sham references (PySCF 2.14, tests/data/*.json).
 
     python tools/compare_references.py --backend cpu --functions 130     # rows of up to 130 functions
     python tools/compare_references.py --backend cuda --seconds 500      # as many as there is time for
@@ -6,8 +6,8 @@
 
 Rows go to benchmarks/results/kohn_sham_references_BACKEND.json one by one: an interrupted run continues, and
 rows that are there (or in the file given with --json) are not repeated unless --again. The electrons are the integral
-of the converged density on the row's own grid; how far that is from their number is a property of the grid, so it is
-also compared, with --peer, with what PySCF finds for the same density on the same grid. Exit status 1: an energy
+of the converged density on the row's own grid; its deviation from the exact number is a property of the grid; with
+--peer it is therefore compared with PySCF's integral of the same density on the same grid. Exit status 1: an energy
 differs by more than 1e-6 Hartree, the electrons from PySCF's by more than 1e-6 of their number where that is known (in
 the row or in tests/data/grid_electrons.json), or a row did not converge.
 """
@@ -35,23 +35,23 @@ FILES = ("lda_dzvp_water", "dft_def2", "open_shell")
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "develop" / "accuracy_records.md"
 SAME_ENERGY = 1e-6
-"""Hartree."""
+"""Tolerance of energies, Hartree."""
 SAME_ELECTRONS = 1e-6
-"""Relative."""
+"""Relative tolerance of the number of electrons."""
 Row = dict[str, Any]
 COUNTED: Row = json.loads((ROOT / "tests" / "data" / "grid_electrons.json").read_text())
 ELECTRONS = re.compile(r"integrates to ([0-9.]+) electrons")
 
 
 def key(row: Row) -> str:
-    """What a row is called in the files."""
+    """Name of a row in the files."""
     form = " cartesian" if row["cartesian"] else ""
     grid = f"({row['grid']['radial']}, {row['grid']['lebedev']})"
     return f"{row['molecule']} {row['method']}-{row['functional']}/{row['basis']}{form} {grid}"
 
 
 def rows(functions: int, only: str, least: int = 0) -> Iterator[Row]:
-    """Those of functionals, small ones first."""
+    """Rows of functionals, small ones first."""
     found = [row for file in FILES for row in records(file) if row.get("functional")]
     for row in sorted(found, key=lambda row: (row["nbf"], row["grid"]["lebedev"])):
         if least <= row["nbf"] <= functions and only.lower() in key(row).lower():
@@ -59,7 +59,7 @@ def rows(functions: int, only: str, least: int = 0) -> Iterator[Row]:
 
 
 def calculate(row: Row, backend: str, peer: bool) -> Row:
-    """Energy and electrons of a row as it was made: its basis, its grid, no fitting."""
+    """Energy and electrons of a row, with its basis and grid and without fitting."""
     mol = molecule(row["molecule"])
     orbital = basis(row["basis"], mol, spherical=not row["cartesian"])
     name = ("u" if row["method"] == "UKS" else "") + row["functional"].lower()
@@ -98,7 +98,7 @@ def pyscf_electrons(mol: cuanto.Molecule, orbital: cuanto.Basis, D_spq: Any, gri
 
 
 def compare(options: argparse.Namespace) -> int:
-    """All rows that are asked for and not there yet; 0 when all that are there are right."""
+    """Compute the requested rows that are missing; returns 0 if all rows agree."""
     usual = RESULTS / f"kohn_sham_references_{options.backend}.json"
     file = options.json or usual
     kept: dict[str, Row] = {}
@@ -112,10 +112,13 @@ def compare(options: argparse.Namespace) -> int:
         if time.perf_counter() - start > options.seconds:
             print("no time is left: run again to go on")
             break
-        made = kept[key(row)] = calculate(row, options.backend, options.peer)
-        words = f"{made['difference']:9.1e} Hartree, electrons {made['electrons_relative']:8.1e}"
-        peer = f", PySCF's {made['electrons_pyscf'] - made['electrons']:8.1e} more" if options.peer else ""
-        print(f"{made['row']:58} {words}{peer}, {made['iterations']} iterations, {made['seconds']:.1f} s", flush=True)
+        result = kept[key(row)] = calculate(row, options.backend, options.peer)
+        words = f"{result['difference']:9.1e} Hartree, electrons {result['electrons_relative']:8.1e}"
+        peer = f", PySCF's {result['electrons_pyscf'] - result['electrons']:8.1e} more" if options.peer else ""
+        print(
+            f"{result['row']:58} {words}{peer}, {result['iterations']} iterations, {result['seconds']:.1f} s",
+            flush=True,
+        )
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
     total = len(list(rows(10**9, "")))
@@ -135,7 +138,7 @@ def stored_electrons(row: Row) -> float | None:
 
 
 def right(made: Row, stored: float | None) -> bool:
-    """Converged to the energy, and to the electrons, of PySCF; `stored`: those, where the row has none itself."""
+    """Whether energy and electrons agree with PySCF; `stored`: PySCF's electrons, if the row has none."""
     theirs = made.get("electrons_pyscf", stored)
     same = theirs is None or abs(made["electrons"] / theirs - 1.0) < SAME_ELECTRONS
     return bool(made["converged"] and abs(made["difference"]) < SAME_ENERGY and same)
@@ -154,15 +157,15 @@ def table(found: dict[str, dict[str, Row]]) -> str:
     for (name, basis_name, grid), members in groups.items():
         cells = [f"{name}, {basis_name}", str(members[0]["nbf"]), grid, ", ".join(row["functional"] for row in members)]
         there = {b: [kept[key(row)] for row in members if key(row) in kept] for b, kept in found.items()}
-        for made in there.values():
-            partly = "" if len(made) == len(members) else f" ({len(made)} of {len(members)})"
-            cells.append(f"{max(abs(row['difference']) for row in made):.0e}{partly}" if made else "")
-        lines.append([*cells, *counts(members, [row for made in there.values() for row in made])])
+        for result in there.values():
+            partly = "" if len(result) == len(members) else f" ({len(result)} of {len(members)})"
+            cells.append(f"{max(abs(row['difference']) for row in result):.0e}{partly}" if result else "")
+        lines.append([*cells, *counts(members, [row for result in there.values() for row in result])])
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def counts(members: list[Row], made: list[Row]) -> list[str]:
-    """Electrons here and of PySCF in the row that is farthest off, and the share by which it is."""
+    """Our and PySCF's electrons in the row with the largest relative difference, and that difference."""
     if not made:
         return ["", "", ""]
     stored = {key(row): stored_electrons(row) for row in members}
@@ -178,7 +181,7 @@ def share(value: float) -> str:
 
 
 def write_table() -> int:
-    """Replace what stands between the marks."""
+    """Replace the text between the markers."""
     found = {}
     for backend in ("cpu", "cuda"):
         file = RESULTS / f"kohn_sham_references_{backend}.json"

@@ -78,11 +78,12 @@ LIMITS = {
     CYCLES: (1.3, "times"),
     CYCLES + LARGE: (1.3, "times"),
 }
-"""What is allowed, and its unit. MOPAC printed five decimals of the heats of large molecules."""
+"""Tolerances and their units. MOPAC prints five decimals of the heats of large molecules."""
 ELEMENTS = elements()["meta"]["recommended_tolerances"]
 SLOPES = "gradient, finite differences"
 TURNED = ("Fe(CN)6_4-", "PM6")
-"""MOPAC's state of a symmetric molecule is one of several equal ones, and its gradient is that of another direction."""
+"""Symmetric molecules for which MOPAC found another of several equivalent states, so that gradients differ in
+orientation."""
 ELEMENT_LIMITS = {
     HEAT: (ELEMENTS["vs_independent"]["heat_kcal_mol"], "kcal/mol"),
     HEAT_MOPAC: (ELEMENTS["vs_mopac"]["heat_kcal_mol"], "kcal/mol"),
@@ -95,7 +96,7 @@ Differences = dict[str, float]
 
 
 def of_reference(name: str, method: str) -> Differences:
-    """Everything that the reference knows of a molecule."""
+    """Compare a molecule with all its reference values."""
     known, mopac = values(name, method), values(name, method, "mopac")
     result, compatible = (run(molecule(name), method, mopac_compatible=on, **TIGHT) for on in (False, True))
     gradient = result.gradient * IN_KCAL
@@ -116,7 +117,7 @@ def of_reference(name: str, method: str) -> Differences:
 
 
 def of_timing_geometry(name: str) -> Differences:
-    """Of one that MOPAC was timed with."""
+    """Compare a molecule for which MOPAC was timed."""
     mol, timings = timing_geometry(name), reference()["timings_mopac"]["results"]
     heat = next(record["hof"] for record in timings if (record["system"], record["mode"]) == (name, "full"))
     energy, ratio = against_full(mol, "PM6", ("block",))
@@ -131,19 +132,19 @@ def of_timing_geometry(name: str) -> Differences:
 def against_full(mol: Molecule, method: str, variants: tuple[str, ...]) -> tuple[float, float]:
     """Largest difference of energies (infinite where one did not converge), and ratio of iterations."""
     full = run(mol, method, diagonaliser="full")
-    made = [run(mol, method, diagonaliser="pseudo", variant=variant) for variant in variants]
-    sound = full.converged and all(one.converged for one in made)
-    energy = max(abs(one.energy - full.energy) for one in made)
-    return energy if sound else np.inf, max(one.iterations for one in made) / full.iterations
+    result = [run(mol, method, diagonaliser="pseudo", variant=variant) for variant in variants]
+    sound = full.converged and all(one.converged for one in result)
+    energy = max(abs(one.energy - full.energy) for one in result)
+    return energy if sound else np.inf, max(one.iterations for one in result) / full.iterations
 
 
 def largest(found: Any, known: Any) -> float:
-    """Of differences between two lists of numbers."""
+    """Largest difference between two lists of numbers."""
     return float(np.abs(np.ravel(found) - np.ravel(known)).max())
 
 
 def of_elements(name: str, method: str, backend: str) -> Differences:
-    """A molecule of the reference of all elements; MOPAC has masses of its own, to which dipoles of ions refer."""
+    """Compare a molecule of the reference of all elements; MOPAC's dipole moments of ions refer to its own masses."""
     mol, known, mopac = molecule(name, method), values(name, method), values(name, method, "mopac")
     options = {"energy_tolerance": 1e-13, "gradient_tolerance": 1e-10, "dipole_tolerance": 1e-9, "max_iterations": 400}
     result, compatible = (run(mol, method, backend, mopac_compatible=on, **options) for on in (False, True))
@@ -163,7 +164,7 @@ def of_elements(name: str, method: str, backend: str) -> Differences:
 
 
 def table(cases: dict[str, Differences], limits: dict[str, tuple[float, str]]) -> bool:
-    """Print the largest differences, and tell whether all are allowed."""
+    """Print the largest differences; returns whether all are within the tolerances."""
     print("| quantity | largest difference | where | allowed |\n| --- | --- | --- | --- |")
     sound = True
     for quantity, (limit, unit) in limits.items():
@@ -175,7 +176,7 @@ def table(cases: dict[str, Differences], limits: dict[str, tuple[float, str]]) -
 
 
 def compare_elements(backend_name: str, workers: int, path: str | None) -> bool:
-    """The table of all elements, and every row of it as a record."""
+    """Print the table of all elements, and write its rows to a file."""
     backend, start = get_backend(backend_name), time.perf_counter()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         found = pool.map(of_elements, *zip(*ROWS, strict=True), [backend_name] * len(ROWS))

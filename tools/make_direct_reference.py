@@ -35,7 +35,7 @@ from direct_reference import (  # noqa: E402
 from oracle import _libcint_arrays  # noqa: E402
 
 TOLERANCE = 1e-15
-"""Quartets that PySCF leaves out add less than this."""
+"""Bound on the contribution of quartets that PySCF neglects."""
 
 
 def pyscf_jk(basis: Basis, D_pq: Array) -> tuple[Array, Array]:
@@ -54,10 +54,10 @@ def pyscf_jk(basis: Basis, D_pq: Array) -> tuple[Array, Array]:
 
 
 def record(system: System, rng: np.random.Generator) -> Record:
-    """One system: random places, the elements there, norms and traces."""
+    """Record of one system: random positions, the elements there, norms and traces."""
     basis = basis_of(system)
     D_pq = density(basis)
-    places = rng.integers(basis.nbf, size=(ELEMENTS, 2))
+    positions = rng.integers(basis.nbf, size=(ELEMENTS, 2))
     start = time.perf_counter()
     J_pq, K_pq = pyscf_jk(basis, D_pq)
     print(f"{system}: {basis.nbf} functions, {time.perf_counter() - start:.0f} s", flush=True)
@@ -66,20 +66,20 @@ def record(system: System, rng: np.random.Generator) -> Record:
         "basis": system.basis,
         "cartesian": not system.spherical,
         "nbf": basis.nbf,
-        "places": places.tolist(),
-        "J": fingerprint(J_pq, D_pq, places),
-        "K": fingerprint(K_pq, D_pq, places),
+        "places": positions.tolist(),
+        "J": fingerprint(J_pq, D_pq, positions),
+        "K": fingerprint(K_pq, D_pq, positions),
     }
 
 
 def main() -> None:
-    """All systems."""
+    """Write the records of all systems."""
     import pyscf
 
     rng = np.random.default_rng(23)
     systems = [record(system, rng) for system in SYSTEMS]
-    made = {"program": f"PySCF {pyscf.__version__}", "direct_scf_tol": TOLERANCE, "systems": systems}
-    FILE.write_text(json.dumps(made) + "\n")
+    result = {"program": f"PySCF {pyscf.__version__}", "direct_scf_tol": TOLERANCE, "systems": systems}
+    FILE.write_text(json.dumps(result) + "\n")
     print(f"{FILE.name}: {FILE.stat().st_size} bytes")
 
 

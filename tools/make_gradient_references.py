@@ -118,7 +118,7 @@ FUNCTIONALS = """
     copper hydride / wb97x / def2-svp / jk
 """
 GRID = (50, 194)
-"""Radial shells, and points of each: the same grid here and there, which need not be fine."""
+"""Radial shells and points per shell: both programs use the same grid, which need not be fine."""
 
 
 def cases() -> list[Row]:
@@ -127,11 +127,11 @@ def cases() -> list[Row]:
     for lines, grid in ((HARTREE_FOCK, None), (FUNCTIONALS, list(GRID))):
         for line in lines.strip().splitlines():
             name, method, basis, fitting = (part.strip() for part in line.rstrip(" *").split("/"))
-            places, charge, multiplicity = MOLECULES[name]
+            positions, charge, multiplicity = MOLECULES[name]
             rows.append(
                 {
                     "molecule": name,
-                    "geometry": places,
+                    "geometry": positions,
                     "charge": charge,
                     "multiplicity": multiplicity,
                     "method": method,
@@ -154,25 +154,26 @@ def mean_field(row: Row, mol: Any) -> Any:
     if row["grid"] is None:
         return {"rhf": scf.RHF, "uhf": scf.UHF, "rohf": scf.ROHF}[name](mol)
     restricted = name in LIBXC
-    made = (dft.RKS if restricted else dft.UKS)(mol, xc=LIBXC[name if restricted else name[1:]])
-    made.grids.atom_grid, made.grids.prune = tuple(row["grid"]), None
-    return made
+    result = (dft.RKS if restricted else dft.UKS)(mol, xc=LIBXC[name if restricted else name[1:]])
+    result.grids.atom_grid, result.grids.prune = tuple(row["grid"]), None
+    return result
 
 
-def converge(method: Any) -> float:
-    """Converge a method, by DIIS that begins anew and then by second-order steps: the norm of the orbital gradient."""
-    method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, ORBITALS, 40, None
-    method.kernel()
+def converge(method: Any, density: Any = None, orbitals: float = ORBITALS) -> float:
+    """Converge a method by restarted DIIS, then by second-order steps; returns the norm of the orbital gradient."""
+    method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = ENERGY, orbitals, 40, None
+    method.kernel(dm0=density)
     for _ in range(4):
-        if _norm(method) > ORBITALS:
+        if _norm(method) > orbitals:
             method.kernel(dm0=method.make_rdm1())
-    if _norm(method) > LARGEST:
+    largest = max(LARGEST, orbitals)
+    if _norm(method) > largest:
         second = method.newton()
-        second.conv_tol, second.conv_tol_grad, second.max_cycle = ENERGY, ORBITALS, 30
+        second.conv_tol, second.conv_tol_grad, second.max_cycle = ENERGY, orbitals, 30
         second.kernel(method.mo_coeff, method.mo_occ)
         for name in ("mo_coeff", "mo_occ", "mo_energy", "e_tot"):
             setattr(method, name, getattr(second, name))
-    if _norm(method) > LARGEST:
+    if _norm(method) > largest:
         raise RuntimeError(f"PySCF does not converge: the orbital gradient is {_norm(method):.1e}")
     return _norm(method)
 
@@ -203,7 +204,7 @@ def calculate(row: Row) -> Row:
         slope.auxbasis_response = True
     gradient = np.asarray(slope.kernel())
     found = {"program": f"PySCF {pyscf.__version__}", "energy": float(method.e_tot), "orbital_gradient": norm}
-    return row | found | {"gradient": [[round(x, 11) for x in place] for place in gradient.tolist()]}
+    return row | found | {"gradient": [[round(x, 11) for x in position] for position in gradient.tolist()]}
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ ELEMENTS = 10
 """Stored elements of a block, the largest one among them."""
 PRIMITIVES = 2
 AGREEMENT = 0.3
-"""Part of what tests allow in which libcint and the reference must agree."""
+"""Fraction of the test tolerance within which libcint and the reference must agree."""
 SETS = (L_MAX, L_MAX, AUX_MAX, AUX_MAX)
 RANGES = {  # exponents of both orbital and of both auxiliary sets, and the spread of their centres in Bohr
     "near": ([(0.6, 1.1), (0.6, 1.1), (0.5, 2.0), (0.5, 2.0)], 0.8),
@@ -60,17 +60,17 @@ def shells(rng: np.random.Generator) -> dict[str, Any]:
     for setting in SETTINGS:
         ranges, spread = RANGES[setting]
         limits = [(l, *np.log(limit)) for l_max, limit in zip(SETS, ranges, strict=True) for l in range(l_max + 1)]
-        made = [
+        result = [
             Shell.from_table(
                 0, l, np.exp(rng.uniform(low, high, PRIMITIVES)), rng.uniform(0.3, 1, (PRIMITIVES, 1)), True
             )
             for l, low, high in limits
         ]
-        centres = spread * rng.normal(size=(len(made), 3))
+        centres = spread * rng.normal(size=(len(result), 3))
         if setting == "shared centre":
             centres[: 2 * (L_MAX + 1)] = centres[0]
-        found["exponents"].append([shell.exponents for shell in made])
-        found["coefficients"].append([shell.coefficients[:, 0] for shell in made])
+        found["exponents"].append([shell.exponents for shell in result])
+        found["coefficients"].append([shell.coefficients[:, 0] for shell in result])
         found["centres"].append(centres)
         # One charge on a shell's centre, one near it, one far away.
         found["positions"].append(centres[0] + np.array([[0, 0, 0], [0.2, -0.4, 0.3], [4.0, 7.0, -5.0]]))
@@ -78,7 +78,7 @@ def shells(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def check_delicate(stored: dict[str, Any]) -> None:
-    """Only one setting has pairs that are left to McMurchie and Davidson; the others test what was asked for."""
+    """Check that only one setting has ill-conditioned pairs, which always use McMurchie-Davidson."""
     for setting in SETTINGS:
         here = scene_of(stored, setting, "pure")
         rows = RowMap(here.second.nbf, packed=False)
@@ -89,7 +89,7 @@ def check_delicate(stored: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One block: what oracles are asked for."""
+    """One block of integrals, as described to the oracles."""
 
     operator: str
     shells: list[Shell]
@@ -129,7 +129,7 @@ def cases(stored: dict[str, Any], operator: str) -> list[Case]:
 
 
 def main() -> None:
-    """All settings, forms, operators and classes."""
+    """Write the blocks of all settings, forms, operators and classes."""
     rng = np.random.default_rng(11)
     stored = shells(rng)
     check_delicate(stored)

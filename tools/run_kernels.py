@@ -1,4 +1,4 @@
-"""A small calculation with every family of kernels, each beside the CPU: something for compute-sanitizer to watch.
+"""Small calculations with every family of kernels, each compared with the CPU, to be run under compute-sanitizer.
 
     compute-sanitizer --tool memcheck --error-exitcode 9 python3 tools/run_kernels.py
 
@@ -22,7 +22,7 @@ from cuanto.grid import GridSettings
 
 GEOMETRIES = Path(__file__).resolve().parents[1] / "tests" / "data" / "geometries"
 SAME = 1e-9
-"""Hartree, between the backends."""
+"""Tolerance of energies between backends, Hartree."""
 GRID = (12, 26)
 """Radial shells, points of each."""
 

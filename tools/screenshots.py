@@ -1,4 +1,4 @@
-"""Draw the picture of a terminal for the documentation from a calculation: docs/images/energy.svg.
+"""Draw the terminal output of a calculation for the documentation: docs/images/energy.svg.
 
     python tools/screenshots.py [FOLDER]
 
@@ -26,19 +26,19 @@ WIDTH = 100
 
 
 class Paper(Console):
-    """Long lines are wrapped, as a terminal does, instead of being cut off at the edge of the picture."""
+    """A console that wraps long lines, as a terminal does, instead of cutting them off."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{**options, "soft_wrap": False})
 
 
 def picture() -> str:
-    """SVG without anything from a network: fonts are those of the reader."""
+    """Make an SVG that loads nothing from a network; it uses the reader's fonts."""
     with as_file(files("cuanto") / "data" / "molecules" / "water.xyz") as path:
         molecule = cuanto.Molecule.from_xyz(path)
     console = Paper(record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=io.StringIO())
     console.print(Text(f"$ cuanto energy water.xyz -m {METHOD} -b {BASIS}", style="bold cyan"))
-    table = IterationTable(console, quiet=True)  # rows are kept; a live table would be recorded many times
+    table = IterationTable(console, quiet=True)  # print rows; a live table would be recorded many times
     result = cuanto.energy(molecule, METHOD, BASIS, on_iteration=table.add)
     functions = f"/{BASIS}, {len(result.orbital_energies[0])} functions"
     print_heading(console, molecule, METHOD, functions)

@@ -1,11 +1,11 @@
-"""Measure tuning numbers on this machine and write them to src/cuanto/tuning/<backend>.json.
+"""Measure tuning parameters on this machine and write them to src/cuanto/tuning/<backend>.json.
 
     python tools/tune.py numbers --backend cpu                          # every number, one after the other: hours
     python tools/tune.py numbers grid.blocks j.threads --backend cuda   # these only
     python tools/tune.py algorithms --backend cpu [--centres 4 | --max-l 3 --max-aux 4] [--all-schedules]
 
-`numbers`: the case of a number is timed with the number as it is and multiplied by each of --factors, every time in a
-process of its own; the fastest value is written with machine and date if it is faster by more than --gain. Run it on an
+`numbers`: the case of a number is timed with its current value and with that multiplied by each of --factors, each in a
+separate process; the fastest value is written with machine and date if it is faster by more than --gain. Run it on an
 idle machine, then the tests: kernels whose texts have the number change (`python tests/support/golden.py`).
 `algorithms`: Head-Gordon-Pople and McMurchie-Davidson for every class of three- or four-centre integrals; the ratios of
 their times are added to the file. All times are printed, --json keeps them as well.
@@ -78,11 +78,11 @@ CASES: dict[str, Callable[[str], object]] = {
     "atoms": atoms_case,
     "first_call": energy_case("water_04", method="b3lyp", basis="def2-svp"),
 }
-"""What is timed for a number; `first_call` starts from an empty cache of kernels."""
+"""Cases that are timed for a number; `first_call` starts from an empty kernel cache."""
 
 
 def run_case(name: str, backend: str) -> None:
-    """Print the seconds of a case: of the first call, or the best of some warm ones."""
+    """Print the seconds of a case: of the first call, or the best of several warm ones."""
     seconds = []
     for _ in range(1 if name == "first_call" else 1 + WARM_RUNS):
         start = time.perf_counter()
@@ -92,7 +92,7 @@ def run_case(name: str, backend: str) -> None:
 
 
 def case_seconds(content: dict[str, Any], case: str, backend: str) -> float:
-    """A case in a process of its own, with this content of the tuning file."""
+    """Time a case in a separate process, with this content of the tuning file."""
     with tempfile.TemporaryDirectory() as folder:
         for language in tuning.LANGUAGES:
             given = content if language == backend else tuning.content(language)
@@ -129,7 +129,7 @@ def tune_numbers(options: argparse.Namespace) -> None:
 
 
 def segment_class(rng: np.random.Generator, l: int, count: int, primitives: int) -> SegmentClass:
-    """Shells of ordinary size at random places."""
+    """Shells of ordinary size at random positions."""
     exponents = np.exp(rng.uniform(np.log(0.2), np.log(5.0), count * primitives))
     first, ao = np.arange(count + 1) * primitives, np.arange(count)[:, None] * (2 * l + 1)
     coefficients = rng.uniform(0.2, 1.0, (count * primitives, 1))
@@ -180,7 +180,7 @@ def measure(
 ) -> list[dict[str, Any]]:
     """All algorithms and schedules of one class; kets of one shell are not contracted.
 
-    With `begin` only the compilation of the kernels is started, so that those of all classes go on side by side.
+    With `begin`, only the compilation of the kernels is started, so that all classes compile concurrently.
     """
     rng = np.random.default_rng(7)
     functions = prod(2 * l + 1 for l in (*bra_l, *ket_l))

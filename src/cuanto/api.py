@@ -45,16 +45,16 @@ def energy(
     """Compute the energy and orbitals of a molecule.
 
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
-    `basis`: def2-svp when None.
-    `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (chosen from the basis when None), `j` only the
+    `basis`: None means def2-svp.
+    `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (None: chosen to match the basis), `j` only the
     Coulomb matrix, `none` neither; `auto` is `jk` with exact exchange and `j` without.
     `precision`: of direct J and K, and of the integration of a functional.
-    `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); fine when None.
+    `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); None means fine.
     `max_memory`: limit for density fitting and stored integrals, bytes.
     `guess`: `sad`, `core`, a result, or the path of a checkpoint.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
-    `on_iteration`: called with every state.
-    `options`: all others of `CalculationOptions` and `ScfOptions` in `cuanto.options`.
+    `on_iteration`: called with every state. `options`: all other fields of `CalculationOptions` and `ScfOptions` in
+    `cuanto.options`.
 
     Semiempirical methods (mndo, am1, pm3, pm6, rm1; unrestricted as upm6) have neither basis nor fitting, and take
     `mopac_compatible`. Options that do not apply to a method are refused.
@@ -96,23 +96,23 @@ def gradient(
 
 
 def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of `energy` with the tolerance that a gradient needs, unless they have one."""
+    """Add the gradient tolerance that forces need to keywords of `energy`, unless they set one."""
     return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
 
 
 @one_thread
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
-    """Compute a request; with the `gradient` while the integrals are in memory."""
+    """Compute a request, and its `gradient` while the integrals are still in memory."""
     if request.model is None:
         result = semiempirical_energy(request, on_iteration)
         if gradient:
-            _ = result.gradient  # computed, or refused, now
+            _ = result.gradient  # computed here, or refused with an error
         return result
     calculation = Calculation.of(request)
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
     return GaussianResult(
-        molecule=request.molecule,
+        molecule=context.request.molecule,
         method=context.model.name,
         state=state,
         backend=context.backend,
@@ -129,7 +129,7 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
 
 
 def _start(guess: str | os.PathLike[str] | Orbitals | Result) -> str | Orbitals:
-    """The name of a guess, or the orbitals of a result or checkpoint."""
+    """Return the name of a guess, or the orbitals of a result or checkpoint."""
     if isinstance(guess, GaussianResult):
         return guess.orbitals
     if isinstance(guess, Result):

@@ -14,19 +14,19 @@ Flags = NDArray[np.bool_]
 
 
 def range_starts(sizes: Any) -> Ints:
-    """First index of each of some consecutive ranges, and the end of the last one."""
+    """Return the first index of each of several consecutive ranges, and the end of the last one."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def range_members(sizes: Any) -> tuple[Ints, Ints]:
-    """For all members of some consecutive ranges: the number of the range, and the place within it."""
+    """For each member of several consecutive ranges: the number of its range, and its position there."""
     sizes = np.asarray(sizes)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def morton_codes(r_gx: Array, cell: float) -> Ints:
-    """Numbers of cells of space along Morton's space-filling curve: near points have near numbers."""
+    """Return the cell number of each point along Morton's space-filling curve: nearby points have similar numbers."""
     cells = ((r_gx - r_gx.min(axis=0)) / cell).astype(np.int64)
     code = np.zeros(len(cells), dtype=np.int64)
     for bit in range(int(cells.max(initial=0)).bit_length()):
@@ -36,10 +36,10 @@ def morton_codes(r_gx: Array, cell: float) -> Ints:
 
 
 def inverse_permutation(order: Any, xp: Any = np) -> Any:
-    """Place of every element in an order."""
-    place = xp.empty_like(order)
-    place[order] = xp.arange(len(order))
-    return place
+    """Return the position of every element in an order."""
+    position = xp.empty_like(order)
+    position[order] = xp.arange(len(order))
+    return position
 
 
 def add_transpose(matrix: Any, tile: int) -> None:

@@ -25,7 +25,7 @@ def require(condition: object, message: str) -> None:
 
 
 class ConvergenceError(CuantoError):
-    """An SCF that did not converge where a converged one is needed."""
+    """An SCF did not converge, but a converged one is needed."""
 
 
 class CompilerError(CuantoError):
@@ -45,7 +45,7 @@ def import_optional(name: str, message: str) -> Any:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in one line, for people."""
+    """Describe an error in one line for the user."""
     text = " ".join(str(error).split())
     if isinstance(error, CuantoError):
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ Name = str | os.PathLike[str]
 
 
 def destination(path: Name) -> Path:
-    """Path of an output file, with symbolic links followed; refuses what cannot or must not be replaced."""
+    """Resolve the path of an output file; refuse paths that cannot or must not be replaced."""
     try:
         target = Path(path).resolve()
         found, folder = target.exists(), target.parent
@@ -34,11 +35,17 @@ def destination(path: Name) -> Path:
     return target
 
 
+def draft_of(target: Path) -> Path:
+    """A temporary file of this process beside the target, whose name is short enough for every file system."""
+    mark = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+    return target.with_name(f".cuanto-{mark}-{os.getpid()}.part")
+
+
 @contextmanager
 def replacing(path: Name) -> Iterator[Path]:
-    """A temporary file beside the target, which replaces it once it is complete."""
+    """Yield a temporary file beside the target, which replaces the target once it is complete."""
     target = destination(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft = draft_of(target)
     try:
         yield draft
         os.replace(draft, target)
@@ -51,12 +58,12 @@ def replacing(path: Name) -> Iterator[Path]:
 def write_text(path: Name, text: str) -> None:
     """Write a text file completely or not at all."""
     with replacing(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
 
 
 def save_npz(path: Name, arrays: Mapping[str, Any]) -> None:
     """Write NumPy's .npz file completely or not at all."""
-    import numpy  # here, because `cuanto --help` does not need it
+    import numpy  # imported here, because `cuanto --help` does not need it
 
     with replacing(path) as draft, draft.open("wb") as file:
         numpy.savez(file, **arrays)

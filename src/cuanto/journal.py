@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
+from cuanto.files import draft_of
 
 
 class JsonLines:
@@ -34,14 +35,14 @@ class JsonLines:
                 yield value
 
     def append(self, values: dict[str, Any], safely: bool = False) -> None:
-        """Append a line in one write, so that several processes can; with `safely` it is on the disk on return."""
+        """Append a line in one write, so that processes can share the file; `safely`: wait until it is on disk."""
         line = json.dumps(values, allow_nan=False).encode() + b"\n"
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    line = b"\n" + line  # after an incomplete line that a crash has left
+                    line = b"\n" + line  # a crash has left an incomplete line
                 while line:  # a full disk may accept a part; the next attempt raises
                     line = line[os.write(descriptor, line) :]
                 if safely:
@@ -53,7 +54,7 @@ class JsonLines:
 
     def replace(self, values: dict[str, Any]) -> None:
         """Make this the only line of the file, completely or not at all."""
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        draft = draft_of(self.path)
         try:
             draft.write_bytes(json.dumps(values, allow_nan=False).encode() + b"\n")
             os.replace(draft, self.path)
@@ -63,7 +64,7 @@ class JsonLines:
             draft.unlink(missing_ok=True)
 
     def broken_off(self, beginning: str) -> bool:
-        """Whether the file has only part of a first line with this beginning, as after a crash at the start."""
+        """Whether the file has only part of a first line that begins like this, as after a crash at the start."""
         content = self.path.read_bytes() if self.path.exists() else b""
         size = min(len(content), len(beginning))
         return b"\n" not in content and content[:size] == beginning.encode()[:size]

@@ -19,19 +19,19 @@ logger = logging.getLogger("cuanto")
 logger.addHandler(logging.NullHandler())
 _step = ContextVar("step", default="kernels")
 StepListener = Callable[[str, float | None], object]
-"""Called with the name of a step when it begins (None) and when it has ended (seconds)."""
+"""Called with the name of a step: with None when it begins, with its seconds when it ends."""
 _listener: ContextVar[StepListener | None] = ContextVar("listener", default=None)
 
 
 def report_progress(done: float) -> None:
-    """Log how much of the launched kernels of the current step is done."""
+    """Log how far the kernels of the current step have got."""
     logger.info("%s: %.0f %% of the work launched is done", _step.get(), 100 * done)
-    _tell(f"{_step.get()}, {done:.0%} of the work launched", None)
+    _notify(f"{_step.get()}, {done:.0%} of the work launched", None)
 
 
 @contextmanager
 def step_listener(listener: StepListener) -> Iterator[None]:
-    """Steps that are measured inside are reported to the listener."""
+    """Report the steps measured inside to the listener."""
     before = _listener.set(listener)
     try:
         yield
@@ -39,7 +39,7 @@ def step_listener(listener: StepListener) -> Iterator[None]:
         _listener.reset(before)
 
 
-def _tell(name: str, seconds: float | None) -> None:
+def _notify(name: str, seconds: float | None) -> None:
     if (listener := _listener.get()) is not None:
         listener(name, seconds)
 
@@ -59,7 +59,7 @@ class Timings:
         self._wait()
         start, outer = time.perf_counter(), _step.get()
         _step.set(name)
-        _tell(name, None)
+        _notify(name, None)
         try:
             yield
         finally:
@@ -68,7 +68,7 @@ class Timings:
             elapsed = time.perf_counter() - start
             self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
             logger.log(logging.INFO if elapsed >= SHORTEST_INFO else logging.DEBUG, "%s: %.3f s", name, elapsed)
-            _tell(name, elapsed)
+            _notify(name, elapsed)
 
     @property
     def total(self) -> float:

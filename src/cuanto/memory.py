@@ -9,7 +9,7 @@ from cuanto.errors import InputError
 
 MIB = 2**20
 FREE_FRACTION = 0.9
-"""Part of the free memory that a calculation may use."""
+"""Fraction of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
 
@@ -62,7 +62,7 @@ class Budget:
         return max(0, min(self._unreserved(), self._measure()))
 
     def reserve(self, name: str, size: int, hint: str = "") -> None:
-        """Reserve bytes under a name, in addition to what it has; a refusal ends with the `hint`."""
+        """Reserve more bytes under a name; if there are too few, the error message ends with `hint`."""
         left = max(0, self._unreserved())
         if size > left:
             hint = hint or ("use a smaller basis" if self.max_memory is None else "raise max_memory")
@@ -70,7 +70,7 @@ class Budget:
         self.reserved[name] = self.reserved.get(name, 0) + size
 
     def record(self, name: str, size: int) -> None:
-        """Set what a name has reserved to memory that is in use, whatever the limit."""
+        """Record memory that is already in use under a name, even beyond the limit."""
         self.reserved[name] = size
 
     def release(self, name: str) -> None:

@@ -73,11 +73,11 @@ class Option:
         return f"{text.rstrip('.')}, {self.unit}." if self.unit else text
 
     def check(self, value: Any) -> None:
-        """Refuse an invalid value; texts, basis sets and arrays are checked where they are used."""
+        """Raise an error for an invalid value; texts, basis sets and arrays are checked where they are used."""
         if value is None and self.default is None:
             return
         name = self.name
-        with about_option(name):
+        with errors_about_option(name):
             if self.kind == "choice" and value not in self.choices:
                 raise InputError(f"unknown {name} {value!r}: choose {', '.join(self.choices)}")
             if self.kind == "switch" and (hasattr(value, "__len__") or value not in (True, False)):
@@ -99,7 +99,7 @@ def _is_number(value: object) -> bool:
 
 
 def option(default: Any, kind: str, help: str, scope: Scope = ALL_METHODS, **about: Any) -> Any:
-    """A field of an options class; `about`: further fields of `Option`."""
+    """Define a field of an options class; `about`: further fields of `Option`."""
     about |= {"kind": kind, "help": help, "default": default, "scope": scope}
     return field(default=default, metadata={"option": Option(**about)})
 
@@ -125,7 +125,7 @@ class CalculationOptions:
     auxbasis: Any = option(
         None,
         "basis",
-        "Fitting basis; chosen from the orbital basis when left out.",
+        "Fitting basis; by default chosen to match the orbital basis.",
         BASIS_METHODS,
         flag=True,
         aliases=("--aux",),
@@ -163,7 +163,7 @@ class CalculationOptions:
     max_memory: float | None = option(
         None,
         "size",
-        "Memory limit, such as 4GB; all free memory when left out.",
+        "Memory limit, such as 4GB; by default all free memory.",
         flag=True,
         affects_result=False,
     )
@@ -265,7 +265,7 @@ def options_of(*groups: type) -> dict[str, Option]:
 OPTIONS: Mapping[str, Option] = MappingProxyType(options_of(CalculationOptions, ScfOptions))
 """All options by name."""
 BASIS = Option(kind="basis", help="Orbital basis.", name="basis", scope=BASIS_METHODS)
-"""An argument of its own, which does not apply to every method either."""
+"""The basis is a separate argument, which does not apply to every method either."""
 
 
 def require_known(given: Iterable[str], known: Iterable[str] = OPTIONS, what: str = "unknown option") -> None:
@@ -304,8 +304,8 @@ def changed_options(given: CalculationOptions | ScfOptions) -> dict[str, Any]:
 
 
 @contextmanager
-def about_option(name: str) -> Iterator[None]:
-    """Errors inside carry the name of the option."""
+def errors_about_option(name: str) -> Iterator[None]:
+    """Errors raised inside carry the name of the option."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Worker processes on this machine, without any package beside Python.
+"""Worker processes on this machine; only the standard library is needed.
 
 A process is started afresh (nothing is forked, and the main script is not imported again); tasks and answers are lines
 of JSON. A process that dies loses only its own task, and another one takes its place.
@@ -55,7 +55,7 @@ class _Worker:
     def ask(self, key: str, function: Function, task: dict[str, Any]) -> None:
         self.key = key
         line = json.dumps({"function": [function.__module__, function.__qualname__], "task": task}) + "\n"
-        with suppress(OSError):  # the process is dead, which the end of its answers will show
+        with suppress(OSError):  # the process is dead; reading its answers will show that
             self.tasks.write(line.encode())
             self.tasks.flush()
 
@@ -89,7 +89,7 @@ class _Worker:
 
 
 class ProcessRunner:
-    """Processes of one thread each: one per task, at most `workers`."""
+    """Run tasks in processes of one thread each, at most `workers` at a time."""
 
     def __init__(self, workers: int) -> None:
         self._most = workers
@@ -140,7 +140,7 @@ class ProcessRunner:
 
 
 def serve() -> None:
-    """Main loop of a worker process, which ends with its standard input, whatever ended the other process."""
+    """Main loop of a worker process; it ends when its standard input is closed, for whatever reason."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keeps other output out of the answers
@@ -157,9 +157,9 @@ def _listen(tasks: queue.SimpleQueue[bytes]) -> None:
     os._exit(0)
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
-    module, name = asked["function"]
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    module, name = request["function"]
     try:
-        return {"result": getattr(import_module(module), name)(asked["task"])}
+        return {"result": getattr(import_module(module), name)(request["task"])}
     except Exception as error:
         return {"error": " ".join(f"{type(error).__name__}: {error}".split())}

@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"inproc://\S+|(\w+://)?[^\s/]+:\d{1,5}/?")
 
 
 class Runner(Protocol):
-    """Takes tasks, and returns results in the order in which they are finished."""
+    """Takes tasks and returns their results as they finish."""
 
     def submit(self, key: str, function: Function, task: dict[str, Any]) -> None: ...
 
@@ -30,7 +30,7 @@ class Runner(Protocol):
 
 
 class SerialRunner:
-    """Runs one task after the other in this process."""
+    """Runs tasks one after another in this process."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, Function, dict[str, Any]]] = deque()

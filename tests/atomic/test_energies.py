@@ -1,4 +1,4 @@
-"""Energies of atoms against stored ones, PySCF, limits that are known, and each other."""
+"""Energies of atoms: against stored values, PySCF, known limits, and each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sample import sample
 from tolerances import ENERGY
 
 SAME_BASIS = 1e-12
-"""Relative, against another program with the same functions; the issue asks for 1e-9."""
+"""Relative tolerance against another program with the same functions."""
 POOL = stored()["dhf_table_2_1_basis_common_pool"]["entries"]
 LIMITS = {
     (entry["element"], value["nucleus"]): (value["energy"], value["uncertainty"])
@@ -54,9 +54,9 @@ The specification states those of the Gaussian (all but Zn, Sr and Cd) and of th
 """
 LITERATURE = {one["element"]: one for one in stored()["dhf_literature"]}
 RECALLED = {"Ne": 5e-5, "Ar": 5e-5, "Kr": 5e-4, "Xe": 5e-4}
-"""Literature values of which only the digits given are known: half a unit of the last one."""
+"""Literature values, of which only the given digits are known: uncertain by half a unit of the last one."""
 LOOSELY_STORED = "F Si Cl Cu Se Br Rb Y Zr Sn Sm Eu Dy W Re Pt Tl Pb Bi"
-"""Their stored spinors are converged less than those of the others; ours move by a hundredth of the difference."""
+"""Elements whose stored spinors are less well converged; ours change by a hundredth of the difference."""
 NOT_STORED = {
     "Fe": (-1271.3919641007, "[Ar] 3d6 4s2", 1.8e-8),
     "Cs": (-7786.7713984916, "[Xe] 6s1", 3.2e-8),
@@ -70,15 +70,15 @@ Errors of neighbours: Mn 1.2e-8, Cu 1.5e-8; Xe 2.9e-8, Ba 3.3e-8; Pt 9.3e-8, Pb 
 SINGLE_TERM = (
     "He Li Be B F Ne Na Mg Al Cl Ar K Ca Sc Cu Zn Ga Br Kr Rb Sr Y Pd Ag Cd In I Xe Cs Ba La Tm Lu Au Hg Tl At Rn"
 )
-"""Elements whose ground configuration has a single term: its average is what numerical Hartree-Fock has computed."""
+"""Elements whose ground configuration has a single term, so that its average is the numerical Hartree-Fock energy."""
 NUMERICAL = {one["element"]: one["energy"] for one in stored()["hf_nonrelativistic_limit"]["entries"]}
 BEYOND_THE_TABLE = {"H": 2e-11, "Yb": 1e-9}
-"""Single terms, too, but without a set in the table: relative errors of the large set of the command line."""
+"""Elements with a single term but without a set in the table: relative errors of the set `limit`."""
 MANY_TERMS = [symbol for symbol in NUMERICAL if symbol not in SINGLE_TERM.split() and symbol not in BEYOND_THE_TABLE]
 NEIGHBOUR = {"Ce": "Pr", "Gd": "Eu", "Tb": "Dy", "Ho": "Dy"}
-"""Elements without a set in the table, and whose set they are given."""
+"""Elements without a set in the table, and the element whose set they use."""
 WIDE = [(0.01, 1e13), (0.02, 1e11), (0.02, 3e6), (0.03, 3e5), (0.03, 3e5)]
-"""Smallest and largest exponents of S+, P-, P+, D-, D+ at the limit: a point asks for the tight ones of j = 1/2."""
+"""Smallest and largest exponents of S+, P-, P+, D-, D+ at the limit: a point nucleus needs tight ones for j = 1/2."""
 
 
 def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.float64]:
@@ -86,7 +86,7 @@ def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.fl
 
 
 def even_tempered_basis(ends: list[tuple[float, float]]) -> AtomBasis:
-    """The smallest and the largest exponent of every momentum are given."""
+    """Even-tempered basis from the smallest and largest exponent of every momentum."""
     return AtomBasis.by_momentum([spread(*one) for one in ends])
 
 
@@ -97,7 +97,8 @@ def limit_basis(l_max: int) -> AtomBasis:
 
 @pytest.mark.parametrize("symbol", sample(list(entries()), 5, always=RECALLED))
 def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
-    """All nuclei and both values of c, integrals made once, each started from the one before; parts and spinors."""
+    """All nuclei and both values of c with the same integrals, each starting from the previous result; parts and
+    spinors."""
     entry = entries()[symbol]
     repulsion = Repulsion(table_basis(symbol), "cpu")
     result: AtomResult | None = None
@@ -139,12 +140,13 @@ def same_parts_and_spinors(result: AtomResult, expected: dict[str, Any], factor:
         one = table_of[row["n"], row["sym"]]
         assert one.occupation == pytest.approx(row["occ"], abs=1e-9)
         assert one.energy == pytest.approx(row["energy"], abs=1e-6 * factor, rel=1e-8 * factor)
-        assert one.r == pytest.approx(row["r"], rel=3e-6 * factor)  # those of 5p in Xe have so many digits
+        assert one.r == pytest.approx(row["r"], rel=3e-6 * factor)  # those of 5p in Xe have this many digits
 
 
 @pytest.mark.parametrize("symbol", list(NOT_STORED))
 def test_elements_without_stored_values(symbol: str) -> None:
-    """From the core to the energy that they always had, as far above a large set as their neighbours."""
+    """The energy from the core guess equals the recorded one, and its error is similar to that of neighbouring
+    elements."""
     energy, configuration, largest_error = NOT_STORED[symbol]
     nucleus, basis = Nucleus(ATOMIC_NUMBERS[symbol], "gaussian"), table_basis(symbol)
     result = solve(Atom(nucleus, basis, occupation(configuration, basis)), backend="cpu")
@@ -190,7 +192,7 @@ PYSCF_CASES = {
 @pytest.mark.parametrize("symbol", list(PYSCF_CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_pyscf(symbol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its four-component Hartree-Fock in the same functions; its solver must first normalise them."""
+    """Four-component Hartree-Fock of PySCF in the same functions; its solver has to normalise them first."""
     from pyscf import gto, lib, scf
     from scipy.linalg import eigh
 
@@ -237,7 +239,7 @@ def test_large_even_tempered_sets_reach_the_limit(symbols: str, ratio: float) ->
 
 
 def test_the_stored_limit_of_argon_is_too_high() -> None:
-    """It is that of ratio 1.8, 6.7e-8 above the limit; the uncertainty that it gives is 3e-8."""
+    """The stored value is that of ratio 1.8, which is 6.7e-8 above the limit; its stated uncertainty is 3e-8."""
     for symbol, model, result in energies_at_the_limit("Ar", 1.65):
         limit, uncertainty = LIMITS[symbol, model]
         assert limit - result.energy == pytest.approx(6.7e-8, abs=1e-9), model
@@ -297,7 +299,8 @@ def test_heavy_atoms_of_a_published_program(
 
 @pytest.mark.parametrize("symbol", sample(SINGLE_TERM.split(), 4, always=("Au", "Rn")))
 def test_without_relativity(symbol: str) -> None:
-    """Numerical Hartree-Fock within the error of the set, which with relativity is up to ten times as large."""
+    """Agrees with numerical Hartree-Fock within the error of the set, which is up to ten times larger with
+    relativity."""
     basis = table_basis(symbol)
     held = occupation_of(ground_configuration(symbol), (basis.nsym - 1) // 2)
     plain = solve(Atom(Nucleus(ATOMIC_NUMBERS[symbol]), basis, held), ScfSettings(relativistic=False), "cpu")
@@ -330,7 +333,7 @@ def test_an_average_of_many_terms_is_above_the_lowest(symbol: str) -> None:
 
 @pytest.mark.parametrize("symbol", ["He", "Li", "Be", "B", "F", "Ne", "Na", "Mg", "Ar", "Kr"])
 def test_an_infinite_speed_of_light(symbol: str) -> None:
-    """E = E_nr + e / c^2 + ..., of which the first term is our own non-relativistic energy."""
+    """E = E_nr + e / c^2 + ...: the limit of large c is our own non-relativistic energy."""
     atom = table_atom(symbol)
     plain = solve(atom, ScfSettings(relativistic=False), "cpu")
     repulsion = Repulsion(atom.basis, "cpu")

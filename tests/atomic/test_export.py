@@ -1,4 +1,4 @@
-"""Basis sets made here as files: read back by us and by the Basis Set Exchange, used in molecules; pictures."""
+"""Export of basis sets: files can be read by us and by the Basis Set Exchange, and used in molecules; plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from basis_set_exchange import readers, validator
 
 import cuanto
 from cuanto.atomic import AtomResult, Nucleus, ScfSettings, solve
-from cuanto.atomic.export import basis_text, contracted, format_of, uncontracted
+from cuanto.atomic.export import basis_text, contracted_table, format_of, uncontracted_table
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.job import element_job, run_energy
 from cuanto.atomic.optimise import Evaluation
@@ -52,8 +52,8 @@ def written(folder: Path, suffix: str, *tables: ElementTable) -> Path:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_every_format_is_read_back_to_the_last_digit(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
-    helium = uncontracted("He", element_job("He").atom().basis)
-    neon = contracted("Ne", orbitals, diffuse=2)
+    helium = uncontracted_table("He", element_job("He").atom().basis)
+    neon = contracted_table("Ne", orbitals, diffuse=2)
     text = written(tmp_path, suffix, helium, neon).read_text()
     found = parse_basis(text)
     assert list(found) == ["He", "Ne"]
@@ -62,7 +62,7 @@ def test_every_format_is_read_back_to_the_last_digit(tmp_path: Path, suffix: str
 
 
 def numbers(table: ElementTable) -> list[tuple[float, ...]]:
-    """Momentum, exponent and coefficient, without regard to the order of the shells."""
+    """Momentum, exponent and coefficient of all shells, in a canonical order."""
     return sorted(
         (shell.l, a, c)
         for shell in table.shells
@@ -74,7 +74,7 @@ def numbers(table: ElementTable) -> list[tuple[float, ...]]:
 @pytest.mark.filterwarnings("ignore:jsonschema.RefResolver:DeprecationWarning")  # the Exchange's own
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_exchange_reads_them_too(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
-    text = written(tmp_path, suffix, contracted("Ne", orbitals, diffuse=1)).read_text()
+    text = written(tmp_path, suffix, contracted_table("Ne", orbitals, diffuse=1)).read_text()
     if suffix == ".json":
         data = json.loads(text)
         validator.validate_data("complete", data)
@@ -92,7 +92,9 @@ def test_a_set_made_here_gives_the_atom_its_energy_in_a_molecule(
     tmp_path: Path, diffuse: int | None, neon: AtomInput, orbitals: AtomResult
 ) -> None:
     """The contraction to the atom's own orbitals loses nothing for the atom; two independent engines agree."""
-    table = uncontracted("Ne", neon.atom().basis) if diffuse is None else contracted("Ne", orbitals, diffuse)
+    table = (
+        uncontracted_table("Ne", neon.atom().basis) if diffuse is None else contracted_table("Ne", orbitals, diffuse)
+    )
     path = written(tmp_path, ".nw", table)
     molecule = cuanto.Molecule.from_string("1\n\nNe 0 0 0\n")
     result = cuanto.energy(molecule, "rhf", str(path), fitting="none", backend="cpu")
@@ -102,7 +104,7 @@ def test_a_set_made_here_gives_the_atom_its_energy_in_a_molecule(
 def test_what_cannot_be_exported(orbitals: AtomResult) -> None:
     relativistic = solve(orbitals.atom, ScfSettings(), "cpu")
     with pytest.raises(InputError, match="non-relativistic orbitals"):
-        contracted("Ne", relativistic)
+        contracted_table("Ne", relativistic)
     with pytest.raises(InputError, match=r"ends in \.json, \.nw"):
         format_of("basis.txt")
 

@@ -1,4 +1,4 @@
-"""Atoms on a real GPU: integrals, potentials and energies are those of the CPU."""
+"""Atoms on a real GPU: integrals, potentials and energies agree with those of the CPU."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cuanto.atomic import Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSe
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Same sums, other roundings: relative to the largest element."""
+"""Relative to the largest element: the sums are the same but round differently."""
 ENERGY_REL = 1e-12
-"""The issue asks for 1e-10."""
+"""Relative tolerance of energies."""
 
 
 @pytest.fixture(autouse=True)

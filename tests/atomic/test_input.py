@@ -1,4 +1,4 @@
-"""Input files of atoms: the thesis's format as it is, every way to get it wrong, configurations and tempered sets."""
+"""Input files of atoms: the format of the thesis, invalid input, configurations and tempered sets."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_names_of_files(tmp_path: Path) -> None:
 
 
 def well_behaved(text: str) -> None:
-    """Either a job or one line that says where."""
+    """Check that the text gives a job, or a one-line error that names the line."""
     try:
         job = parse_input(text, "fuzz.inp")
     except InputError as error:
@@ -116,7 +116,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.?\d*(?:[ed][-+]?\d+)?(?![\w.])", re.IG
 @pytest.mark.parametrize("number", ["0", "-1", "1e-300", "1e-12", "0.5", "1e5", "1d30", "1e300", "1e400", "nan"])
 @pytest.mark.parametrize("text", [NITROGEN, CHROMIUM, LISTED, OPTIMISE], ids=["N", "Cr", "listed", "optimise"])
 def test_every_number_of_a_file_may_be_absurd(text: str, number: str) -> None:
-    """One after the other; the atom of a file that is accepted can be made."""
+    """Replace one number at a time; if the file is accepted, its atom can be created."""
     found = list(NUMBER.finditer(text, text.index("\n")))
     assert len(found) > 5
     for old in found:

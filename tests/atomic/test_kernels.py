@@ -21,7 +21,7 @@ from tolerances import INTEGRAL_REL
 SIZES = (3, 2, 2, 2, 2, 2, 2, 2, 2)
 """Functions of S+ to G+."""
 KERNEL_REL = 1e-14
-"""Sharper than for other kernels: all terms are positive."""
+"""Tighter than for other kernels, because all terms are positive."""
 
 
 def quadrature(k: int, a: int, b: int, alpha: float, beta: float) -> mpmath.mpf:
@@ -72,7 +72,7 @@ def test_small_functions_of_the_twin_are_derivatives() -> None:
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 @pytest.mark.parametrize("extreme", [False, True], ids=["usual", "extreme"])
 def test_every_class(name: str, extreme: bool) -> None:
-    """All planes of all pairs of species, every integral relative to what is added up in it."""
+    """All planes of all pairs of species; errors are relative to the sum of absolute contributions."""
     basis = random_basis(3, SIZES, -16.0, 36.0) if extreme else random_basis(1, SIZES)
     repulsion = Repulsion(basis, name)
     for i in range(basis.nsym):
@@ -95,8 +95,8 @@ def test_potential_is_that_of_the_twin(name: str) -> None:
         for j in range(basis.nsym):
             one, other = SPECIES[i], SPECIES[j]
             z, y = basis.exponents[i], basis.exponents[j]
-            made = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other))
-            classes[i, j] = slow.potential(made, D_i[j])
+            result = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other))
+            classes[i, j] = slow.potential(result, D_i[j])
     for i, P in enumerate(found):
         expected = sum(classes[i, j] for j in range(basis.nsym))
         assert np.abs(P - expected).max() < INTEGRAL_REL * np.abs(expected).max()
@@ -120,7 +120,7 @@ def test_large_components_alone(name: str) -> None:
 
 
 def test_parts_and_threads_do_not_matter() -> None:
-    """Large enough for several tasks; blocks of one row and symmetries without functions among them."""
+    """Large enough for several tasks; includes blocks of one row and symmetries without functions."""
     sizes = (30, 0, 25, 1, 28)
     basis = AtomBasis(tuple(0.05 * 1.7 ** np.arange(n) for n in sizes))
     D_i = random_densities(basis)
@@ -138,7 +138,7 @@ def test_symmetries_without_functions_on_the_gpu_path() -> None:
 
 
 def test_the_range_of_exponents() -> None:
-    """The smallest and the largest that are accepted, in all species together: finite integrals."""
+    """Integrals are finite for the smallest and largest accepted exponents in all species together."""
     basis = AtomBasis((np.array([SMALLEST_EXPONENT, 1.0, LARGEST_EXPONENT]),) * 9)
     for P in Repulsion(basis, "cpu").potential([np.eye(6)] * 9):
         assert np.isfinite(P).all()

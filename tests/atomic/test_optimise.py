@@ -1,4 +1,4 @@
-"""Optimising well-tempered sets: recovering the table, two optimisers, logs from which an interrupted run goes on."""
+"""Optimising well-tempered sets: recovering the table, two optimisers, logs from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def test_both_optimisers_find_a_known_minimum(method: str) -> None:
 
 
 RECOVERED = 1e-9
-"""Relative, of an energy of the table."""
+"""Relative tolerance of a recovered energy of the table."""
 BELOW = {"He": 1.3e-11, "Be": 1.4e-10, "Ne": 9.6e-10, "Ar": 3.0e-9}
-"""How far the minimum is below the energy of the printed parameters, relative; beyond 1e-9 for Ar only."""
+"""Relative difference between the minimum and the energy of the printed parameters; above 1e-9 for Ar only."""
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ BELOW = {"He": 1.3e-11, "Be": 1.4e-10, "Ne": 9.6e-10, "Ar": 3.0e-9}
      ("Ar", "newuoa", 3e-3)],
 )  # fmt: skip
 def test_the_energies_of_the_table_are_recovered(symbol: str, method: str, rhoend: float) -> None:
-    """From far away to where the printed parameters lead, which is never above their own energy."""
+    """A distant start leads to the same minimum as the printed parameters, and never above their energy."""
     start, energy_of, printed = perturbed(symbol)
     found = optimise_basis(start, energy_of, TrustRegion(rhoend=rhoend), method)
-    assert found.gain > 5e-9  # the start was worth leaving
+    assert found.gain > 5e-9  # the start was well above the minimum
     nearby = optimise_basis(table_set(symbol), energy_of, TrustRegion(rhobeg=0.05, rhoend=1e-2), method)
     assert found.energy == pytest.approx(nearby.energy, rel=RECOVERED)
     above = (found.energy - printed) / abs(printed)
@@ -71,7 +71,7 @@ def test_the_energies_of_the_table_are_recovered(symbol: str, method: str, rhoen
 
 
 def test_every_optimisation_of_argon_ends_below_the_table() -> None:
-    """Bare parameters and energies, another start, no care for scales: the same minimum, below the printed set's."""
+    """Unscaled parameters and energies from another start give the same minimum, below that of the printed set."""
     import nlopt
 
     job = element_job("Ar")
@@ -106,7 +106,7 @@ def test_the_optimisation_of_helium_in_the_specification() -> None:
 
 @pytest.mark.parametrize("symbol", ["He", "Be", "Ne", "Cr"])
 def test_the_same_set_has_the_same_energy_whatever_was_computed_before(symbol: str) -> None:
-    """Exactly; and it is that of tightly converged spinors to 1e-13."""
+    """Bitwise equal, and equal to that of tightly converged spinors to 1e-13."""
     start, energy_of, _ = perturbed(symbol)
     others = [start.at((np.array(start.parameters) * factor).tolist()) for factor in (1.05, 0.98)]
     fresh = energy_of(start)
@@ -121,7 +121,7 @@ def test_the_same_set_has_the_same_energy_whatever_was_computed_before(symbol: s
 
 
 def test_threads_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Potentials are summed in the same parts, however many threads there are; one part gives the same to 1e-13."""
+    """Potentials are summed in the same parts for any number of threads; a single part agrees to 1e-13."""
     basis = AtomBasis.by_momentum([even_tempered(0.01, 1.6, 40), even_tempered(0.05, 1.9, 20)])
     D_i = [np.full((2 * n, 2 * n), 0.1) + np.diag(1 / np.arange(1, 2 * n + 1)) for n in basis.sizes]
 
@@ -190,7 +190,7 @@ def test_without_nlopt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Interrupting:
-    """An energy function that counts its calls and stops like a person at the keyboard."""
+    """An energy function that counts its calls and raises KeyboardInterrupt."""
 
     def __init__(self, function: Callable[[WellTempered], float], after: int | None = None) -> None:
         self.function, self.after, self.calls = function, after, 0
@@ -210,7 +210,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, method: str) ->
     with pytest.raises(KeyboardInterrupt):
         optimise_basis(VALLEY, first, method=method, rounds=2, log=EvaluationLog(path, problem))
     with path.open("a") as file:
-        file.write('{"number": 31, "parameters": [0.1, 2')  # the machine went down in the middle of a line
+        file.write('{"number": 31, "parameters": [0.1, 2')  # as after a crash in the middle of a line
     second = Interrupting(valley)
     found = optimise_basis(VALLEY, second, method=method, rounds=2, log=EvaluationLog(path, problem))
     distinct = {e.parameters for e in whole.evaluations}

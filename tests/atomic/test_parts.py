@@ -1,4 +1,4 @@
-"""What an atom is made of: angular factors, occupations, nuclei, exponents, one-electron matrices."""
+"""Parts of an atom: angular factors, occupations, nuclei, exponents, one-electron matrices."""
 
 from __future__ import annotations
 

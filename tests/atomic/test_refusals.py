@@ -1,4 +1,4 @@
-"""Atoms that cannot be computed, and sets that cannot be tried: what is said, and what goes on without them."""
+"""Atoms and sets that cannot be computed: error messages, and calculations that continue without them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cuanto.atomic import Atom, AtomBasis, AtomResult, Nucleus, Occupation, Repulsion, solve
-from cuanto.atomic.export import contracted
+from cuanto.atomic.export import contracted_table
 from cuanto.atomic.input import parse_input
 from cuanto.atomic.job import AtomEnergy, element_job, energy_is_constant, run_energy
 from cuanto.atomic.optimise import EnergyFailure, Evaluation, EvaluationLog
@@ -124,9 +124,9 @@ def test_a_memory_limit_bounds_the_integrals() -> None:
 
 
 def test_no_contraction_of_orbitals_that_did_not_converge(helium: AtomResult) -> None:
-    assert contracted("He", helium).shells
+    assert contracted_table("He", helium).shells
     with pytest.raises(InputError, match="orbitals of He did not converge: no contraction"):
-        contracted("He", replace(helium, converged=False))
+        contracted_table("He", replace(helium, converged=False))
 
 
 def test_an_energy_at_rest_is_taken_though_the_density_trembles(helium: AtomResult) -> None:
@@ -157,11 +157,11 @@ def test_an_energy_that_cannot_be_had_says_why() -> None:
 def test_spinors_of_the_job_start_every_other_set(
     monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], asked: list[tuple[float, bool]]
 ) -> None:
-    """Where that leads nowhere, the bare nucleus does; the set of the job itself is computed once."""
+    """If that fails, the bare nucleus is used; the set of the job itself is computed once."""
     job = element_job("He", parameters="0.2,3.0,1.0,1.0", ranges="s(1:4)")
     calls: list[tuple[float, bool]] = []
 
-    def solve(atom: Any, settings: Any, backend: str, start: Any, at_rest: Any) -> Any:
+    def solve(atom: Any, settings: Any, backend: str, start: Any, is_converged: Any) -> Any:
         alpha = float(atom.basis.exponents[0][0])
         calls.append((alpha, start is not None))
         bad = ("from another" in fails and start is not None) or ("of the job" in fails and alpha == 0.2)

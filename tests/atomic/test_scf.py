@@ -1,4 +1,4 @@
-"""The SCF of atoms: stationarity, restarts, accelerators, its reports, and the path of a GPU on the simulated one."""
+"""The SCF of atoms: stationarity, restarts, accelerators, its reports, and the GPU code path on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cuanto.errors import CuantoError, InputError
 
 solver = importlib.import_module("cuanto.atomic.solve")
 SAME = 1e-12
-"""Relative: converged energies of one atom, however they were reached."""
+"""Relative tolerance of converged energies of one atom."""
 DAMPED = 2e-11
 """The same for damping, which approaches them slowly: the usual thresholds leave a few 1e-10 Hartree."""
 
@@ -45,7 +45,7 @@ def small_atom() -> Atom:
 
 
 def energy_of(atom: Atom, repulsion: Repulsion, C_i: list[Array], c: float) -> float:
-    """E[C] written down once more: sum tr(h D) + 1/2 tr(P D) - 1/2 tr(Q D_open)."""
+    """E[C] by definition: sum tr(h D) + 1/2 tr(P D) - 1/2 tr(Q D_open)."""
     means = dict(zip(atom.occupation.open_symmetries, atom.occupation.mean_occupations, strict=True))
     D_i, D_open = [], []
     for i, C in enumerate(C_i):
@@ -78,7 +78,8 @@ def complete(atom: Atom, result: AtomResult, i: int) -> Array:
 
 
 def test_the_energy_is_stationary() -> None:
-    """Any small rotation of a spinor, also of a closed one into the open one: no change of first order."""
+    """No small rotation of a spinor changes the energy to first order, not even one that mixes closed and open
+    spinors."""
     atom = small_atom()
     result = solve(atom, TIGHT, "cpu")
     assert result.converged
@@ -178,7 +179,7 @@ def test_rotated_spinors_have_the_same_energy(symbol: str, relativistic: bool, m
 
 
 def test_rotated_spinors_that_are_not_the_lowest() -> None:
-    """A rotation leaves the order of levels alone; what is not occupied by rights is seen at the end."""
+    """Rotations do not reorder levels, so that a wrong occupation is detected at the end."""
     F = np.diag([-9.0, -2.0, -1.0, 3.0]) + 0.01
     rotated = SpinorRotations(lambda F: solver.lowest(F, 1, 1, 2.0, "S+", rest=True), 1, 1, 1)
     U = rotated(F)
@@ -187,7 +188,7 @@ def test_rotated_spinors_that_are_not_the_lowest() -> None:
     other = solver.lowest(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
     assert not rotated.check(F, other)
     rotated(F)
-    assert rotated.steps == 1  # eigenvectors, since those at hand were not to be trusted
+    assert rotated.steps == 1  # eigenvectors, because the current spinors are not the lowest
     crossed = np.diag([-9.0, -1.0, -2.0, 3.0]) + 0.01
     assert abs(rotated(crossed)[2, 0]) > 0.99 and rotated.steps == 1
 
@@ -223,7 +224,7 @@ def test_restarts_from_a_file(tmp_path: Path) -> None:
     assert again.iterations <= 3 and again.energy == pytest.approx(first.energy, rel=SAME)
     path.write_bytes(path.read_bytes()[:200])
     for wrong in (path, tmp_path / "missing.npz", Path(__file__)):
-        with pytest.raises(InputError, match="holds no spinors"):
+        with pytest.raises(InputError, match="does not contain the spinors"):
             SavedSpinors.load(wrong)
     np.savez(path, relativistic=np.array(True), exponents_0=np.ones(1), coefficients_0=np.ones((3, 1)))
     with pytest.raises(InputError, match="do not fit"):
@@ -278,7 +279,7 @@ def test_what_is_reported() -> None:
 
 
 def test_functions_that_depend_on_each_other() -> None:
-    """Two exponents equal to nine digits: a direction is left out, the energy stays."""
+    """If two exponents agree to nine digits, a direction is left out and the energy does not change."""
     z = even_tempered(0.1, 2.2, 14)
     atom = Atom(Nucleus(2), AtomBasis((z,)), Occupation((1,)))
     crowded = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))

@@ -15,7 +15,7 @@ import pytest
 from cuanto.atomic import search as module
 from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.search import LIMIT, Progress, SearchSettings, search, start_parameters
-from cuanto.atomic.steps import Chain, Found, Outcome, Trial, evenly_spaced, stretch
+from cuanto.atomic.steps import Chain, Outcome, SearchResult, Trial, evenly_spaced, stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
 from cuanto.cli.main import run
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
@@ -39,7 +39,7 @@ def answer(trial: Trial) -> Outcome:
     return Outcome(-1 + made_up_error(trial.ranges), START, 10)
 
 
-def walk(chain: Chain, fails: set[str] | None = None) -> tuple[Found, list[str]]:
+def walk(chain: Chain, fails: set[str] | None = None) -> tuple[SearchResult, list[str]]:
     """Feed made-up energies to a chain; return its result and the sets that it tried."""
     batches, asked = chain.run(), []
     trials = next(batches)
@@ -111,7 +111,7 @@ def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp
     trust = TrustRegion(rhoend=1e-3, maxfun=100)
     settings = SearchSettings(threshold="table", size=size, scan="bisect", rounds=1, trust=trust, backend="cpu")
     found = search([symbol], settings, SerialRunner(), tmp_path)[symbol]
-    assert isinstance(found, Found) and found.accurate and not found.warnings
+    assert isinstance(found, SearchResult) and found.accurate and not found.warnings
     mine, theirs = found.basis.basis().sizes, table_set(symbol).basis().sizes
     assert sum(mine) <= sum(theirs)
     limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, to 1e-9
@@ -132,19 +132,19 @@ QUICK = SearchSettings(
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> SearchResult:
     found = search(["He"], QUICK, SerialRunner(), tmp_path_factory.mktemp("state"))["He"]
-    assert isinstance(found, Found) and found.accurate and found.ranges["s"][1] < QUICK.size
+    assert isinstance(found, SearchResult) and found.accurate and found.ranges["s"][1] < QUICK.size
     return found
 
 
-def same(found: Found | CuantoError, expected: Found) -> None:
+def same(found: SearchResult | CuantoError, expected: SearchResult) -> None:
     """Assert that two searches agree to the last digit: no energy depends on what was computed before, or where."""
     assert found == expected and expected.warnings == ()
 
 
 class Crashing(SerialRunner):
-    """Stops in the middle of the search, like a machine that crashes."""
+    """Stops in the middle of the search, as in a crash."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class Crashing(SerialRunner):
         return super().next()
 
 
-def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Found) -> None:
+def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: SearchResult) -> None:
     with pytest.raises(KeyboardInterrupt):
         search(["He"], QUICK, Crashing(5), tmp_path)
     with (tmp_path / "He.jsonl").open("a") as file:
@@ -166,13 +166,13 @@ def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Found
     same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
     assert sum(event.known for event in events) == 5
     events.clear()
-    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is asked
+    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is used
     assert all(event.known for event in events)
     assert list((tmp_path / "logs").iterdir()) == []
 
 
 def test_half_an_optimisation_is_not_lost_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: Found
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: SearchResult
 ) -> None:
     calls: list[int] = []
     plain = module.AtomEnergy.__call__
@@ -197,7 +197,7 @@ def test_half_an_optimisation_is_not_lost_either(
 
 
 class Losing(SerialRunner):
-    """The first tasks return errors, as those of dead workers do."""
+    """Returns errors for the first tasks, as if their workers had died."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class Losing(SerialRunner):
         return key, result
 
 
-def test_lost_tasks_are_retried_and_reported(tmp_path: Path, expected: Found) -> None:
+def test_lost_tasks_are_retried_and_reported(tmp_path: Path, expected: SearchResult) -> None:
     events: list[Progress] = []
     same(search(["He"], QUICK, Losing(2), tmp_path / "a", events.append)["He"], expected)
     assert [event.outcome.error for event in events[:2]] == [
@@ -223,7 +223,7 @@ def test_lost_tasks_are_retried_and_reported(tmp_path: Path, expected: Found) ->
     assert isinstance(given_up, InputError) and "tried 3 times" in str(given_up)
 
 
-def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Found) -> None:
+def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: SearchResult) -> None:
     settings = SearchSettings(**{**vars(QUICK), "references": {"He": LIMIT_OF_HELIUM, "Li": -7.43}})
     plain = module.run_task
 
@@ -252,7 +252,7 @@ def test_problems_are_said_at_once(tmp_path: Path) -> None:
     assert LIMIT.text == "limit"
 
 
-def test_two_killed_workers_change_nothing(tmp_path: Path, expected: Found) -> None:
+def test_two_killed_workers_change_nothing(tmp_path: Path, expected: SearchResult) -> None:
     killed: list[int] = []
     with ProcessRunner(2) as runner:
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from cuanto import integrals
-from cuanto.backends import cache
+from cuanto.backends import cache, seal
 from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cpu.calls import native_text
-from cuanto.errors import CompilerError
+from cuanto.errors import CompilerError, InputError
 from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from oracles.integrals import overlap_matrix
@@ -91,17 +91,52 @@ print(abs(integrals.overlap(basis, backend=backend) - overlap_matrix(basis)).max
 """
 
 
-@pytest.mark.parametrize("kept", ["nothing", "garbage", "zeros", "a tenth", "half", "most"])
+@pytest.mark.parametrize("kept", ["nothing", "garbage", "zeros", "a tenth", "half", "most", "all but a page"])
 def test_a_damaged_library_is_replaced(kept: str, folder: Path) -> None:
-    """At once, or after an error that says so; in a process of its own, for the loader may crash."""
+    """Immediately, or after a clear error; tested in a separate process, because the loader may crash."""
     library = compiler.compile_library(SMALL)
     good = library.read_bytes()
     part = {"a tenth": 0.1, "half": 0.5, "most": 0.75}.get(kept, 0.0)
     content = {"garbage": b"no library\n" * 1000, "zeros": bytes(len(good))}.get(kept, good[: int(part * len(good))])
+    if kept == "all but a page":  # of the right length: only the digest tells
+        content = good[:4096] + bytes(4096) + good[8192:]
     library.unlink()  # never change a file that this process may have mapped
     library.write_bytes(content)
     assert float(run_python(DAMAGED, folder)) < INTEGRAL_REL
     assert finals(folder) == [library] and library.stat().st_size == len(good)
+
+
+@pytest.mark.parametrize("kind", ["another library", "unsealed", "folder", "full folder", "pipe", "loop"])
+def test_whatever_is_in_the_place_of_a_library_is_replaced(kind: str, folder: Path) -> None:
+    """Nothing hangs, nothing foreign is loaded."""
+    library = compiler.compile_library(SMALL)
+    good = library.read_bytes()
+    library.unlink()
+    if kind == "another library":
+        library.write_bytes(compiler.compile_library(general_source("table", "double")).read_bytes())
+    elif kind == "unsealed":
+        library.write_bytes(good[: -seal.LENGTH])
+    elif kind == "pipe":
+        os.mkfifo(library)
+    elif kind == "loop":
+        library.symlink_to(library)
+    else:
+        library.mkdir()
+        if kind == "full folder":
+            (library / "file").write_text("kept")
+    assert not cache.complete(library) and cache.read(library) is None
+    assert compiler.compile_library(SMALL) == library and cache.complete(library)
+    assert library.is_file() and library.stat().st_size == len(good)
+
+
+def test_a_kept_file_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File, name, folder: in this order."""
+    steps: list[str] = []
+    for name in ("fsync", "replace"):
+        call = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, n=name, call=call: (steps.append(n), call(*given))[1])
+    cache.write(folder / "tables.npz", b"content")
+    assert steps == ["fsync", "replace", "fsync"] and cache.read(folder / "tables.npz") == b"content"
 
 
 # ------------------------------------------------------------------------------------ interrupted compilers
@@ -129,10 +164,34 @@ def test_a_compiler_that_makes_nothing_is_an_error(
     assert finals(folder) == drafts(folder) == []
 
 
+@pytest.mark.usefixtures("choose_again")
+@pytest.mark.parametrize("body", [":", 'echo "no library" > "$out"'])
+def test_a_compiler_that_writes_no_library_is_an_error(
+    body: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "lazy", body))
+    with pytest.raises(CompilerError, match=SMALL.entry):
+        compiler.load_library(SMALL)
+    assert drafts(folder) == []
+
+
+def test_inside_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `sys.executable` is not Python the library is sealed by this process."""
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    assert cache.complete(compiler.compile_library(SMALL)) and drafts(folder) == []
+
+
+@pytest.mark.usefixtures("choose_again")
+def test_a_compiler_with_an_unclosed_quotation_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CXX", '"unclosed')
+    with pytest.raises(CompilerError, match=r"CUANTO_CXX is .*: No closing quotation; set it to a command such as g"):
+        compiler.find_compiler()
+
+
 def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     source = general_source("table", "double")
     final = compiler.library_path(source)
-    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, polite=True)
+    process, _, _ = compiler.start_compiler(native_text(source), compiler.FLAGS, final, low_priority=True)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -153,9 +212,9 @@ def test_an_interrupted_write_keeps_what_was_there(step: str, folder: Path, monk
         patch.setattr(step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             cache.write(final, b"another")
-    assert final.read_bytes() == b"whole" and not drafts(folder)
+    assert cache.read(final) == b"whole" and not drafts(folder)
     cache.write(final, b"another")
-    assert final.read_bytes() == b"another" and finals(folder) == [final] and not drafts(folder)
+    assert cache.read(final) == b"another" and finals(folder) == [final] and not drafts(folder)
 
 
 # ------------------------------------------------------------------------------------------- the folder
@@ -171,7 +230,7 @@ def test_the_folder_is_where_the_environment_says(tmp_path: Path, monkeypatch: p
 
 
 def impossible_folder(kind: str, tmp_path: Path) -> Path:
-    """Nothing can be written there."""
+    """A folder in which nothing can be written."""
     if kind == "inside a file":
         (tmp_path / "file").write_text("")
         return tmp_path / "file" / "kernels"
@@ -184,7 +243,7 @@ def impossible_folder(kind: str, tmp_path: Path) -> Path:
 ELSEWHERE = """
 from scripted import some_basis
 from cuanto import integrals
-from cuanto.backends import cache
+from cuanto.backends import cache, seal
 from cuanto.backends.cpu.backend import CpuBackend
 integrals.overlap(some_basis(0), backend=CpuBackend(threads=1, schedule="lane"))
 print(cache.cache_folder())
@@ -206,12 +265,79 @@ def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) 
 
 
 def test_the_replacement_folder_is_private(tmp_path: Path) -> None:
-    """What lies there is executed: a folder of that name that others may write to is not taken."""
+    """Its content is executed, so an existing folder that others can write to is not used."""
     folder = replacement("inside a file", tmp_path)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o777)
     another = replacement("inside a file", tmp_path)
     assert another != folder and stat.S_IMODE(another.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused(mode: int, folder: Path) -> None:
+    folder.chmod(mode)
+    with pytest.raises(InputError, match=f"run `chmod go-w {folder}`, or set CUANTO_CACHE to a folder of your own"):
+        compiler.compile_library(SMALL)
+    folder.chmod(0o755)
+    assert cache.cache_folder() == folder
+
+
+def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    monkeypatch.setattr(cache, "_trusted_owner", lambda status: False)
+    with pytest.raises(InputError, match=r"belongs to user .*: set CUANTO_CACHE to a folder of your own"):
+        cache.cache_folder()
+
+
+@pytest.mark.parametrize(("owner", "trusted"), [(0, True), (1000, True), (1001, False)])
+def test_root_and_the_user_are_trusted(owner: int, trusted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    assert cache._trusted_owner(os.stat_result((0o644, 1, 1, 1, owner, 0, 0, 0, 0, 0))) == trusted
+
+
+def test_a_library_that_others_can_write_to_is_not_loaded(folder: Path) -> None:
+    library = compiler.compile_library(SMALL)
+    library.chmod(0o666)
+    assert not cache.complete(library) and cache.read(library) is None
+    assert compiler.compile_library(SMALL) == library
+    assert cache.complete(library) and not library.stat().st_mode & 0o022
+
+
+def test_a_generous_umask_makes_a_private_cache(tmp_path: Path) -> None:
+    code = "import os; os.umask(0)\n" + ELSEWHERE
+    folder = Path(run_python(code, tmp_path / "new").strip())
+    assert folder == tmp_path / "new" and not folder.stat().st_mode & 0o022
+    assert all(cache.complete(path) for path in finals(folder))
+
+
+def test_a_read_only_folder_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container image: what is there is loaded, what is missing goes to another folder."""
+    there = compiler.compile_library(SMALL)
+    other = tmp_path / "temporary"
+    other.mkdir(mode=0o700)
+    monkeypatch.setattr(cache, "_writable", lambda folder: False)
+    monkeypatch.setattr(cache, "_own_temporary_folder", lambda folder: other)
+    assert compiler.library_path(SMALL) == there and compiler.compile_library(SMALL) == there
+    there.chmod(0o666)
+    assert compiler.compile_library(SMALL) == other / there.name
+    folder.chmod(0o777)
+    with pytest.raises(InputError, match="can be written by other users"):
+        compiler.compile_library(SMALL)
+
+
+def test_without_home_and_entry_in_the_password_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under an arbitrary user number."""
+    monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in ("HOME", "CUANTO_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    cache._own_temporary_folder.cache_clear()
+    try:
+        assert cache.cache_folder().parent == tmp_path
+        monkeypatch.setenv("CUANTO_CACHE", "~/kernels")
+        assert cache.cache_folder().parent == tmp_path
+    finally:
+        cache._own_temporary_folder.cache_clear()
 
 
 def test_clear_removes_everything(folder: Path) -> None:

@@ -57,9 +57,9 @@ def test_fitted_coulomb_sums_coefficients_and_matrices() -> None:
 
 def test_the_quadrature_is_a_sum_over_ranks() -> None:
     basis, functional = Basis("sto-3g", HYDROGEN), get_functional("pbe")
-    made = []
+    result = []
     for backend in (CpuBackend(), two_ranks()):
         term = ExchangeCorrelation(XCPotential(functional, backend, 1), HYDROGEN, basis)
-        made.append((*term.fock(D_SPQ, None), term.electrons, term.gradient(D_SPQ, None)))
-    for alone, shared in zip(*made, strict=True):
+        result.append((*term.fock(D_SPQ, None), term.electrons, term.gradient(D_SPQ, None)))
+    for alone, shared in zip(*result, strict=True):
         assert np.asarray(shared) == pytest.approx(2.0 * np.asarray(alone), rel=1e-12)

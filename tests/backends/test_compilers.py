@@ -1,4 +1,4 @@
-"""Which C++ compiler is taken, what is said when there is none, and zig's where there is no other."""
+"""Choice of the C++ compiler, the error if there is none, and zig as a fallback."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_no_compiler_is_one_line_at_the_command_line(
 ) -> None:
     from cuanto.backends.base import get_backend
 
-    get_backend.cache_clear()  # one of another test may know its kernels already
+    get_backend.cache_clear()  # the pool of another test may have its kernels already
     (tmp_path / "water.xyz").write_text(WATER)
     with pytest.raises(SystemExit) as leaving:
         run(["integrals", str(tmp_path / "water.xyz"), "-b", "sto-3g", "--backend", "cpu"])

@@ -1,4 +1,4 @@
-"""Integrals asked for from several threads and from forked processes, and what an interrupt leaves behind."""
+"""Integrals computed from several threads and forked processes, and after an interrupt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cuda backend on a real GPU: arrays that stay there, tiers, its cache, agreement with the CPU."""
+"""The cuda backend on a real GPU: arrays stay on the device, tiers, cache, agreement with the CPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Same recurrences, other roundings: relative to the largest integral."""
+"""Relative to the largest integral: the recurrences are the same but round differently."""
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,8 @@ def test_all_integrals_agree_with_the_cpu(schedule: str) -> None:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("setting", [("contracted", "near", "normal"), ("general", "coincident", "tight")])
 def test_every_class_agrees_with_the_cpu(setting: tuple[str, str, str], algorithm: str) -> None:
-    """All classes to h and i, block by block; what cancels in pure functions is as large as the cartesian block."""
+    """All classes to h and i, block by block; errors of pure functions are relative to the Cartesian block that
+    cancels."""
     scale: Array | None = None
     for form in ("cartesian", "pure"):
         basis, aux = bundle(Case(form, *setting))
@@ -93,7 +94,7 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
 
 
 def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cache: Path) -> None:
-    """The first call has the general kernel only; what is compiled meanwhile serves the next call and process."""
+    """The first call uses only the general kernel; kernels compiled meanwhile are used by the next call and process."""
     monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")
     device, launched, patient = CudaBackend(), set[str](), True
@@ -101,7 +102,7 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, an_empty_cac
     assert is_ready is not None
 
     def ready(program: CudaProgram) -> bool:
-        return is_ready(program) and not patient  # however fast the compiler is
+        return is_ready(program) and not patient  # even if the compiler is fast
 
     def function(source: Source) -> Any:
         launched.add(source.entry)
@@ -171,7 +172,7 @@ def test_values_in_global_memory(momenta: tuple[int, int, int]) -> None:
 
 
 def test_freed_memory_counts_as_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy keeps it for the next array; a plan that did not count it would leave half a GPU unused in a second run."""
+    """CuPy keeps it for later arrays; if plans did not count it as free, a second run would leave half a GPU unused."""
     monkeypatch.setattr(cuda, "POOL_SHARE", 0.0)
     device = CudaBackend()
     pool = device.xp.get_default_memory_pool()

@@ -1,4 +1,4 @@
-"""Whole calculations on a device with memory of its own, against the CPU: every path of Python that a GPU takes."""
+"""Whole calculations on a device with memory of its own, against the CPU: every Python code path of a GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HYDROXYL = "2\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\n"
 SULPHIDE = "3\n\nS 0.0 0.1 0.117\nH 0.2 0.957 -0.669\nH 0.0 -0.957 -0.669\n"
 H2 = "2\n\nH 0.0 0.0 0.0\nH 0.0 0.1 0.74\n"
 SINGLE = 5e-8
-"""Hartree, of energies in single precision: the devices add in different orders."""
+"""Tolerance of single-precision energies, Hartree: devices sum in different orders."""
 CASES: dict[str, dict[str, Any]] = {
     "rhf": {},
     "uhf": {},

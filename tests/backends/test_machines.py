@@ -1,4 +1,4 @@
-"""Machines other than this one: another processor or system, a GPU, NVRTC elsewhere or nowhere, packages missing."""
+"""Simulated machines: other processors and systems, GPUs, NVRTC elsewhere or missing, missing packages."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_a_wrong_number_of_threads_is_refused(given: str, monkeypatch: pytest.Mo
 def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Neither a library without its functions nor one that does not load is an error."""
     (tmp_path / "no_library.so").write_text("text")
-    for place in (find_library("c"), str(tmp_path / "no_library.so")):
-        monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=place))
+    for position in (find_library("c"), str(tmp_path / "no_library.so")):
+        monkeypatch.setitem(sys.modules, "other_blas", SimpleNamespace(__file__=position))
         monkeypatch.setattr(blas, "USERS", ("other_blas",))
         blas._control.cache_clear()
         assert blas._controls() == []
@@ -108,7 +108,7 @@ def fresh_nvrtc() -> Iterator[None]:
 
 @pytest.mark.usefixtures("fresh_nvrtc")
 def test_nvrtc_of_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newest first; a file that does not load is passed over."""
+    """The newest is tried first; files that do not load are skipped."""
     wheel = next(nvrtc._candidates(), None)
     if wheel is None:
         pytest.skip("NVRTC is not installed")
@@ -145,7 +145,7 @@ def test_a_call_that_fails_is_named_with_its_reason() -> None:
 
 
 def cupy(devices: int, zeros: Callable[[int], Any] | None = None) -> SimpleNamespace:
-    """As much of CuPy as a diagnosis asks for."""
+    """A stand-in for CuPy with what a diagnosis needs."""
     properties = {"name": b"NVIDIA H200", "totalGlobalMem": 140 * 2**30, "major": 9, "minor": 0}
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices,

@@ -34,7 +34,7 @@ THREADS = (1, 2, 3, 8)
 BUSY = 1.0
 """Seconds for which other programs may keep this process from running."""
 TOO_MUCH = 1 << 46
-"""Bytes that no machine has."""
+"""More bytes than any machine has."""
 
 backends = {threads: CpuBackend(threads) for threads in THREADS}
 

@@ -24,17 +24,17 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget() -> None:
-    """As in a new process."""
+    """Clear all caches, as in a new process."""
     for function in (class_tables, class_cost, programs._graphs):
         function.cache_clear()
 
 
 def assert_same(found: ClassTables, levels: bool) -> None:
-    for ours, made in zip(found.programs, programs_of(*LARGE, levels), strict=True):
-        np.testing.assert_array_equal(ours.table, made.table)
-        np.testing.assert_array_equal(ours.constants, made.constants)
-        assert (ours.table.dtype, ours.constants.dtype) == (made.table.dtype, made.constants.dtype)
-        assert (ours.uniforms, ours.slots, ours.repeat) == (made.uniforms, made.slots, made.repeat)
+    for ours, result in zip(found.programs, programs_of(*LARGE, levels), strict=True):
+        np.testing.assert_array_equal(ours.table, result.table)
+        np.testing.assert_array_equal(ours.constants, result.constants)
+        assert (ours.table.dtype, ours.constants.dtype) == (result.table.dtype, result.constants.dtype)
+        assert (ours.uniforms, ours.slots, ours.repeat) == (result.uniforms, result.slots, result.repeat)
     integrals = integrals_of(*LARGE)
     assert (found.width, found.middle) == (integrals.width, integrals.middle)
     assert found.bra_functions == integrals.bra_functions and found.cost == cost_of(*LARGE)

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(text: str, folder: Path, entry: str = "kernel") -> SimtKernel:
-    """Every text of these tests is one that NVRTC takes too."""
+    """Compile a text for simt, after checking that NVRTC accepts it too."""
     compile_nvrtc(text, "compute_90")
     return compile_simt(text, entry, folder)
 
@@ -35,7 +35,7 @@ def build(text: str, folder: Path, entry: str = "kernel") -> SimtKernel:
 def launch(
     kernel: SimtKernel, grid: tuple[int, ...], block: tuple[int, ...], shared: int, args: Sequence[object], *how: Order
 ) -> None:
-    """On arrays of the device that share their memory with the given ones."""
+    """Launch on device arrays that share memory with the given ones."""
     values = [DeviceArray(given) if isinstance(given, np.ndarray) else given for given in args]
     kernel.launch(grid, block, shared, values, *how)
 
@@ -428,12 +428,12 @@ def test_views_share_device_memory() -> None:
 
 def test_uninitialised_memory_is_nan() -> None:
     xp = SimtBackend.xp
-    made = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
-    assert all(bool(xp.isnan(array).all()) for array in made)
+    result = xp.empty((2, 3)), xp.empty_like(xp.ones(4, dtype=np.float32))
+    assert all(bool(xp.isnan(array).all()) for array in result)
 
 
 def test_a_matrix_without_a_factor_gives_none() -> None:
-    """As on a GPU: no error, but no numbers either."""
+    """As on a GPU: NaN instead of an error."""
     xp = SimtBackend.xp
     assert bool(xp.isnan(xp.linalg.cholesky(-xp.eye(2))).all())
     assert SimtBackend().linalg.inverse_factor(-xp.eye(2)) == (None, -1.0)

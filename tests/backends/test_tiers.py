@@ -1,4 +1,4 @@
-"""Tiers: the general kernel serves at once, specialised ones are compiled in the background and take over."""
+"""Tiers: the general kernel is used at first; specialised ones are compiled in the background and take over."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CLASSES = {f"overlap_{pair}_os_lane_double_1" for pair in ("s_s", "p_s", "p_p")}
 
 
 class Watch:
-    """Which kernels were compiled, by which thread and how, and which were called; `gate` holds specialised ones."""
+    """Records which kernels were compiled (how, and by which thread) and called; `gate` holds back specialised ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.compiled: dict[str, tuple[str, bool]] = {}
@@ -47,12 +47,12 @@ class Watch:
         self.gate = threading.Event()
         self.before_call: Callable[[str], None] = lambda entry: None
 
-        def compile_watched(source: Any, polite: bool = False) -> Path:
+        def compile_watched(source: Any, low_priority: bool = False) -> Path:
             if source.entry != POOL:
-                self.compiled.setdefault(source.entry, (threading.current_thread().name, polite))
+                self.compiled.setdefault(source.entry, (threading.current_thread().name, low_priority))
             if source.entry not in (TABLE, POOL):
                 assert self.gate.wait(60)
-            return compile_library(source, polite)
+            return compile_library(source, low_priority)
 
         def watched_variant(program: CpuProgram, arguments: Any) -> Variant:
             items = ENTRY(program.items)
@@ -115,8 +115,8 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
     backend.finish_compiling()
     assert set(watch.compiled) == {TABLE, *CLASSES}
     for entry in CLASSES:
-        thread, polite = watch.compiled[entry]
-        assert polite and thread.startswith("cuanto-compile")
+        thread, low_priority = watch.compiled[entry]
+        assert low_priority and thread.startswith("cuanto-compile")
     assert len(finals(folder)) == 1 + len(CLASSES) and not drafts(folder)
 
     watch.called.clear()
@@ -238,7 +238,7 @@ compile "$@" """
 
 
 def assert_complete(folder: Path, go: Path) -> None:
-    """No more than the general kernel is there; what was under way arrives whole, what was queued never does."""
+    """Check the cache: compilations that had started are complete, queued ones never appear."""
     assert len(finals(folder)) == 1
     go.touch()
     wait_until(lambda: not drafts(folder))
@@ -261,7 +261,7 @@ def test_a_process_does_not_wait_for_its_queue(held: tuple[subprocess.Popen[str]
 def test_an_interrupted_process_leaves_whole_files_only(
     end: signal.Signals, held: tuple[subprocess.Popen[str], Path], folder: Path
 ) -> None:
-    """The whole process group is hit, as by Ctrl-C or a closed terminal."""
+    """The signal goes to the whole process group, as with Ctrl-C or a closed terminal."""
     process, go = held
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("stay\n")

@@ -147,3 +147,13 @@ def test_reference_copy_of_the_double_zeta_set() -> None:
         assert [(s.l, s.exponents, s.coefficients) for s in ours.shells] == [
             (s.l, s.exponents, s.coefficients) for s in theirs.shells
         ]
+
+
+def test_core_potentials_have_the_universal_set() -> None:
+    """Beyond Kr it was made for core potentials; without one, or with functions beyond g, a set is generated."""
+    molecule = atoms("I", "Gh-I", "U")
+    sets = {"I": "lanl2dz", "U": "stuttgart rsc 1997"}
+    assert auxiliary_basis(Basis(sets, molecule), molecule).name == "I: def2-universal-jkfit, U: autoaux"
+    assert auxiliary_basis(Basis("lanl2dz", atoms("Gh-I", "H")), atoms("Gh-I", "H"), "j").name == "def2-universal-jfit"
+    assert auxiliary_basis(Basis("jorge-DZP", atoms("I")), atoms("I")).name == "autoaux"
+    assert auxiliary_basis(Basis("cc-pv5z-pp", atoms("I")), atoms("I")).name == "autoaux"

@@ -146,13 +146,13 @@ def test_a_process_that_dies_takes_one_task_with_it(runner: ProcessRunner) -> No
     for key, function, task in (("a", os.abort, None), ("b", os._exit, 3), ("c", os.path.basename, "x/y")):
         runner.submit(key, function, task)  # type: ignore[arg-type]
     found = dict([runner.next(), runner.next(), runner.next()])
-    assert isinstance(found["a"], TaskError)  # abort takes no argument: an error, not a death
+    assert isinstance(found["a"], TaskError)  # raises a TypeError instead of ending the process
     assert isinstance(found["b"], LostWorkerError) and "ended with status 3" in str(found["b"])
     assert found["c"] == "y"
 
 
 class Unlucky(SerialRunner):
-    """Loses every task with several molecules, and every first attempt of some."""
+    """A runner that loses every task with several molecules, and the first attempts of some others."""
 
     lost: list[int] = []  # noqa: RUF012
 

@@ -1,4 +1,5 @@
-"""``cuanto atom`` and ``cuanto basis-search`` as a person meets them: text, JSON, files, errors of one line, status."""
+"""``cuanto atom`` and ``cuanto basis-search`` from a user's point of view: text, JSON, files, one-line errors, exit
+status."""
 
 from __future__ import annotations
 
@@ -154,10 +155,10 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "give an input file FILE.inp or --element"),
-        (("n.inp", "-e", "N"), "give an input file FILE.inp or --element"),
-        (("n.inp", "--basis", "wtbs"), "--basis goes with --element"),
-        (("n.inp", "--config", "1s2"), "--config goes with --element"),
+        ((), "give either an input file FILE.inp or --element"),
+        (("n.inp", "-e", "N"), "give either an input file FILE.inp or --element"),
+        (("n.inp", "--basis", "wtbs"), "--basis applies to --element only"),
+        (("n.inp", "--config", "1s2"), "--config applies to --element only"),
         (("missing.inp",), "does not exist"),
         (("n.txt",), "ends in .inp"),
         (("bad.inp",), "bad.inp, line 6: freeel is 7; the open spinors hold 6"),
@@ -170,7 +171,7 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("-e", "Ne", "-o", "shift=1"), "the SCF of an atom has c, relativistic, max_iterations"),
         (("-e", "Ne", "-o", "max_iterations=many"), "it must be of the type int"),
         (("-e", "Ne", "-o", "damping=2"), "damping 2: give a number"),
-        (("-e", "Ne", "--basis", "limit", "--pool"), "--pool belongs to well-tempered sets"),
+        (("-e", "Ne", "--basis", "limit", "--pool"), "--pool applies to well-tempered sets"),
         (("-e", "Ne", "--basis", "limit", "--optimise"), "only well-tempered sets can be optimised"),
         (("-e", "He", "--export", "he.txt"), "a basis file ends in"),
         (("-e", "He", "--json", "no/folder.json"), "the folder no does not exist"),
@@ -182,7 +183,7 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
 def test_bad_input_is_one_line_and_status_two(
     arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not says:  # an ion by its configuration is no mistake
+    if not says:  # an ion given by its configuration is valid
         assert atom(*arguments, "--backend", "cpu") == 0
         return
     Path("n.inp").write_text(NITROGEN)
@@ -231,7 +232,7 @@ def test_an_optimisation_from_a_file_is_logged_and_goes_on(
 
 
 def test_an_optimised_set_goes_into_a_molecule(capsys: pytest.CaptureFixture[str]) -> None:
-    """Made, optimised, contracted, exported; then `cuanto energy` computes the atom in it."""
+    """Make, optimise, contract and export a set; then compute the atom in it with `cuanto energy`."""
     assert atom(*SMALL, "--optimise", "--export", "he.nw", "--contract", "--plot", "he.png",
                 "--plot-optimisation", "way.svg") == 0  # fmt: skip
     assert re.search(r"log cuanto-He-[0-9a-f]{8}\.jsonl", capsys.readouterr().out)
@@ -315,7 +316,7 @@ def test_a_search_of_two_elements_on_dask(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below the lines, on standard error; lines that go to a file are left alone."""
+    """A status line on standard error, below the printed lines; lines written to a file are not affected."""
     errors = Terminal()
     monkeypatch.setattr("sys.stderr", errors)
     out = StringIO()
@@ -331,7 +332,7 @@ def test_a_search_on_a_terminal_says_what_goes_on(monkeypatch: pytest.MonkeyPatc
 
 
 class Terminal(StringIO):
-    """A stream that says it is one."""
+    """A stream that pretends to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -33,7 +33,7 @@ from fitting_cases import DATA
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 FOREIGN = re.compile(r"valid (integer|number)|Input should|Value error|Invalid value|No such|Missing|Got unexpected")
-"""How typer, click and pydantic speak."""
+"""Phrases of typer, click and pydantic that must not appear."""
 COLOUR = re.compile(r"\x1b\[[\d;]*3[0-7]")
 
 
@@ -117,7 +117,7 @@ def test_help_names_all_methods_and_formats(capsys: pytest.CaptureFixture[str]) 
 
 
 def read_terminal(mine: int, seconds: float) -> str:
-    """All that is written until the other side is closed; a terminal that is not read holds up who writes."""
+    """Read everything until the other side is closed; a process blocks if its terminal is not read."""
     text, end = b"", time.monotonic() + seconds
     while select.select([mine], [], [], max(0.0, end - time.monotonic()))[0]:
         try:

@@ -154,7 +154,7 @@ def test_a_killed_command_goes_on(folder: Path, capsys: pytest.CaptureFixture[st
         process.wait()
     assert journal.exists() and not (folder / "water_optimized.xyz").exists()
     assert status_of(*command) == 0
-    assert "of the journal" in capsys.readouterr().out.splitlines()[1]
+    assert "from the journal" in capsys.readouterr().out.splitlines()[1]
     assert not journal.exists() and (folder / "water_optimized.xyz").exists()
 
 

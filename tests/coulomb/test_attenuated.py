@@ -1,4 +1,4 @@
-"""J and K of erf(omega r)/r, direct and fitted: against the reference, against PySCF, by every way there is."""
+"""J and K of erf(omega r)/r, direct and fitted: against the reference and PySCF, by every algorithm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
-from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.api import upload_pairs
 from direct_reference import DEVICES, Array, close, densities
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 from oracles import integrals as reference
@@ -66,7 +66,7 @@ def check_direct(device: Backend | None, basis: Basis, omega: float, kinds: tupl
 @pytest.mark.parametrize("one_pass", [True, False])
 @on("cpu-table", "cuda-group", "cuda-thread")
 def test_direct(name: str, algorithm: str, one_pass: bool) -> None:
-    # Straight-line (dd|dd) by McMurchie-Davidson, which nobody chooses, takes minutes to compile and the GPU's memory.
+    # Straight-line (dd|dd) by McMurchie-Davidson is never chosen; it would take minutes to compile and much GPU memory.
     basis = few_shells(l_max=1 if (name, algorithm) == ("cuda-thread", "md") else 2)
     check_direct(backend(name), basis, 0.4, ("symmetric", "general"), algorithm=algorithm, one_pass=one_pass)
 
@@ -84,7 +84,7 @@ def test_direct_by_straight_line_kernels(name: str) -> None:
 
 @pytest.mark.parametrize("omega", [0.1, 1.0])
 def test_tight_pairs_without_charge_are_not_lost(omega: float) -> None:
-    """(sd|sd) of tight shells is nearly nothing under a smooth operator, and yet a bound for (sd|pp)."""
+    """(sd|sd) of tight shells nearly vanishes for a smooth operator, but still bounds (sd|pp)."""
     tight, smooth = few_shells(1e6, l_max=2).shells[3:5], few_shells(0.3, l_max=1).shells[:2]
     basis = Basis.from_shells([*tight, *smooth], few_shells().R_ax[:4])
     D_pq = densities(basis.nbf)["symmetric"]
@@ -108,7 +108,7 @@ def test_other_precisions(device: str, precision: str, error: float) -> None:
 
 
 def test_fewer_quartets_matter() -> None:
-    """Bounds are those of the attenuated operator, and changes of a density are enough."""
+    """Bounds are those of the attenuated operator; increments of the density are used."""
     basis = Basis("6-31g*", molecule("alkane_03"))
     D_pq = 1e-3 * random_orbitals(basis.nbf, 5)[1]
     counts = []
@@ -195,7 +195,7 @@ def test_fitted_by_definition(name: str, set_name: str, omega: float) -> None:
 
 @DEVICES
 def test_fitted_larger(device: str) -> None:
-    """A metric that is singular: what is left out changes nothing."""
+    """A singular metric: functions that are left out do not change the result."""
     builder, *found = fit(*LARGER, device)
     assert builder.metric.method == "pivoted cholesky" and builder.metric.left_out > 0
     assert "left out" in str(builder.metric)
@@ -206,10 +206,10 @@ def test_fitted_larger(device: str) -> None:
 
 @pytest.mark.parametrize("omega", [0.05, 0.2, 1.0])
 def test_every_way_of_fitting(omega: float) -> None:
-    """Integrals kept or not, J engine, the way of a GPU, pairs that are there already, densities without orbitals."""
+    """Integrals stored or recomputed, J engine, the GPU code path, given pairs, densities without orbitals."""
     builder, *first = fit("water_01", "def2-svp", omega, "cpu")
     there = Device()
-    pairs = uploaded_pairs(builder.basis, there)
+    pairs = upload_pairs(builder.basis, there)
     direct = smallest_budget(builder.basis, builder.aux, "jk", omega)
     for device, options in (("cpu", {"budget": direct}), (there, {}), (there, {"pairs": pairs})):
         other, *found = fit("water_01", "def2-svp", omega, device, **options)

@@ -98,7 +98,7 @@ def test_straight_line_kernels(name: str, algorithm: str) -> None:
 
 
 def test_straight_line_kernels_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled while general ones are at work, they go on with the same quartets."""
+    """They are compiled while general kernels run, and continue with the remaining quartets."""
     compiled = False
     monkeypatch.setattr(CpuProgram, "ready", property(lambda self: compiled))
     device, basis = CpuBackend(threads=2), bundle(Case("pure", "general", l_max=1))[0]
@@ -121,7 +121,7 @@ def test_straight_line_kernels_take_over(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @cache
 def few_shells(momenta: str) -> Basis:
-    """Contracted shells at places of their own; capitals are cartesian. The first one has two columns."""
+    """Contracted shells, each at its own centre; capitals are Cartesian. The first one has two columns."""
     rng = np.random.default_rng(5)
     shells = []
     for atom, letter in enumerate(momenta):

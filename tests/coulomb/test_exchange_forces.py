@@ -37,7 +37,7 @@ def symmetric(basis: Basis, spins: int) -> Array:
 
 
 def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
-    """On a backend, with a very small threshold unless another one is given."""
+    """Gradient on a backend, by default with a very small threshold."""
     device = backend(name)
     assert device is not None
     return made(device, basis, D_spq, **options)

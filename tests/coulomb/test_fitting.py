@@ -91,7 +91,7 @@ def test_gpu_kernels_on_simt() -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_densities_without_orbitals(device: str) -> None:
-    """Any symmetric one: with negative eigenvalues, too."""
+    """Any symmetric density is accepted, even with negative eigenvalues."""
     basis, aux = bases("water_02")
     A = np.random.default_rng(5).normal(size=(2, basis.nbf, basis.nbf)) / basis.nbf
     D_spq = A + A.transpose(0, 2, 1)
@@ -118,7 +118,7 @@ def test_only_wanted_matrices_are_computed() -> None:
 
 
 def test_fitting_approaches_exact_integrals() -> None:
-    """The fit with a large set against four-centre integrals: another path altogether."""
+    """The fit with a large set agrees with four-centre integrals, which are computed independently."""
     water = molecule("water_01")
     result = cuanto.energy(water, "rhf", "cc-pvdz", fitting="none", backend="cpu")
     basis, aux = result.basis, Basis("cc-pvdz-jkfit", water)
@@ -305,7 +305,7 @@ def test_layout_has_every_significant_pair(triangle: bool) -> None:
 
 
 def test_partners_of_functions() -> None:
-    """Symmetric, with the lower ones first; pairs that are left out are small, and fewer stay than in blocks."""
+    """Partners are symmetric, lower ones first; neglected pairs are small, and fewer remain than in blocks."""
     basis, _ = bases("alkane_18")
     partners = find_partners(basis)
     table = partners.row_table()
@@ -322,7 +322,7 @@ def test_partners_of_functions() -> None:
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["in order", "mixed"])
 def test_orbitals_of_atoms(mixed: bool) -> None:
-    """As a superposition of atomic densities has them; a rotation of the orbitals has the same K, but no parts."""
+    """As in a superposition of atomic densities; rotated orbitals have the same K but cannot be split into parts."""
     basis, aux = bases("alkane_03")
     rng = np.random.default_rng(4)
     if mixed:
@@ -348,7 +348,7 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
 
 @pytest.mark.parametrize("omega", [0.1, 0.05])
 def test_strongly_perturbed_metric_leaves_functions_out(omega: float) -> None:
-    """Functions are left out instead of a metric that is not the one that was asked for."""
+    """Functions are left out rather than changing the metric too much."""
     V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
     assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > LARGEST_PERTURBATION
@@ -444,7 +444,7 @@ def test_every_tensor_has_the_same_sums(device: str) -> None:
     close(it.tensor.fit(put(D_spq)), x_sP, it, DIRECT)
     close(it.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
     it.tensor.columns = 2
-    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transformed(put(C_spi[0]))]
+    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transform(put(C_spi[0]))]
     assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]
     X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
     close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)

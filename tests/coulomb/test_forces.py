@@ -77,7 +77,7 @@ def pairs_of(block: PairBlock, host: dict[int, Primitives]) -> Iterator[tuple[in
     """For every pair: its number, the range of functions, shell and centre of both sides."""
     to_host = np.asarray if isinstance(block.E_kft, np.ndarray) else lambda array: array.get()
     a, b = host[id(block.bra)], host[id(block.ket)]
-    for k, (u, v) in enumerate(zip(to_host(block.own("u")), to_host(block.own("v")), strict=True)):
+    for k, (u, v) in enumerate(zip(to_host(block.part("u")), to_host(block.part("v")), strict=True)):
         for rows, one in shells_of(a, u):
             for columns, other in shells_of(b, v):
                 yield k, (rows, one, a.centres[u]), (columns, other, b.centres[v]), (u, v)
@@ -92,9 +92,9 @@ def blocks_on(device: Backend) -> tuple[list[PairBlock], dict[int, Primitives]]:
 
 
 def in_our_order(order: int) -> list[int]:
-    """Places of our tuples among those of the reference."""
-    places = {t: k for k, t in enumerate(hermite_indices(order))}
-    return [places[t] for t in hermite_tuples(order)]
+    """Positions of our tuples among those of the reference."""
+    positions = {t: k for k, t in enumerate(hermite_indices(order))}
+    return [positions[t] for t in hermite_tuples(order)]
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -104,7 +104,7 @@ def test_expansions_and_bounds(name: str) -> None:
     assert len(blocks) == 15 and {len(block.bra.kind) for block in blocks} == {1, 2}
     for block in blocks:
         E, geometry, factor, bound, along = device.download(
-            [block.E_kft, *(block.own(name) for name in ("geometry", "factor", "bound", "along"))]
+            [block.E_kft, *(block.part(name) for name in ("geometry", "factor", "bound", "along"))]
         )
         shape = (block.count, block.bra.functions, block.ket.functions, -1)
         E_kmnt, largest = E.reshape(shape), np.zeros(block.count)
@@ -138,7 +138,7 @@ def test_forces_of_a_potential(name: str) -> None:
     for c, V_c in zip(bras.classes, V, strict=True):
         values = Steps(device).potential(c, device.to_device(V_c), 1) | {"X": device.to_device(X_kl.reshape(-1))}
         for block in c.pairs.blocks:
-            rank, factor = device.download([c.rank[block.first :], block.own("factor")])
+            rank, factor = device.download([c.rank[block.first :], block.part("factor")])
             launch = forces._launch("j_force", block, gradient, values, device, higher=1)
             device.launch_all([launch])
             a, b = host[id(block.bra)], host[id(block.ket)]
@@ -180,14 +180,14 @@ FIELD = [0.3, -0.2, 0.1]
 
 def positions(R_ax: Array, moved: int = -1, step: Array | None = None) -> Array:
     """The atoms and two point charges."""
-    places = np.concatenate([R_ax, [[3.0, 1.0, 0.5], [-2.0, -2.5, 1.5]]])
+    positions = np.concatenate([R_ax, [[3.0, 1.0, 0.5], [-2.0, -2.5, 1.5]]])
     if step is not None:
-        places[moved] += step
-    return np.asarray(places)
+        positions[moved] += step
+    return np.asarray(positions)
 
 
 def energies(kind: str, D_pq: Array, c_P: Array) -> Callable[[Array], float]:
-    """E of the places of atoms and point charges, by other integrals."""
+    """Energy as a function of the positions of atoms and point charges, by independent integrals."""
 
     def energy(R_cx: Array) -> float:
         basis, aux = basis_at(R_cx[:3]), aux_at(R_cx[:3])
@@ -238,7 +238,7 @@ def test_the_attenuated_operator_against_differences() -> None:
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("coulomb", ["fit", "repulsion"])
 def test_sources_are_added(name: str, coulomb: str) -> None:
-    """All at once on a device, and one by one on the CPU; the order of threads does not matter."""
+    """All terms together on a device agree with separate ones on the CPU; the order of threads does not matter."""
     D_pq, c_P = 0.1 * symmetric(basis_at().nbf), np.random.default_rng(1).normal(size=aux_at().nbf)
     device, kinds = get_backend(name), ["points", coulomb, "kinetic", "overlap", "operators"]
     total = sum((sources(kind, D_pq, c_P, device.to_device) for kind in kinds), Sources())
@@ -270,7 +270,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="same kind of sources: kinetic"):
         Sources(kinetic=True) + Sources(kinetic=True)
     D_pq = symmetric(basis_at().nbf)
-    with pytest.raises(InputError, match="two atoms are at the same place"):
+    with pytest.raises(InputError, match="two atoms are at the same position"):
         electronic_gradient(basis_at(R_AX[[0, 0, 2]]), D_pq, Sources(kinetic=True), get_backend("cpu"))
 
 

@@ -35,7 +35,7 @@ def chain(atoms: int = 40) -> Basis:
 @DEVICES
 @pytest.mark.parametrize("chunk", [hermite_pairs.CHUNK_NUMBERS, 999])
 def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when kinds do not fit into a chunk."""
+    """Also if the pairs of a kind do not fit into a chunk."""
     monkeypatch.setattr(hermite_pairs, "CHUNK_NUMBERS", chunk)
     device, (groups, _) = get_backend(name), primitives(chain(12))
     blocks = pair_blocks(groups, THRESHOLD, device)
@@ -49,7 +49,7 @@ def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatc
     wanted = {(a.first, b.first): found for found, (a, b) in zip(exact, kinds, strict=True)}
     assert len(blocks) == len(kinds)
     for block in blocks:
-        u, v = device.download([block.own("u"), block.own("v")])
+        u, v = device.download([block.part("u"), block.part("v")])
         assert list(zip(u, v, strict=True)) == wanted[block.bra.first, block.ket.first]
 
 

@@ -76,7 +76,7 @@ def test_j_alone_needs_no_blocks() -> None:
 
 
 def test_all_orbitals_are_transformed_at_once_if_integrals_are_recomputed() -> None:
-    """A second pass makes all integrals again; that blocks are kept saves less."""
+    """A second pass would recompute all integrals, which costs more than storing blocks saves."""
     sizes = replace(SIZES, columns=100, column=3)
     plan = make_plan(sizes, 1000)
     assert (plan.mode, plan.columns, plan.kept) == ("blocked", 100, 1)
@@ -135,7 +135,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name; memory that is used without a reservation, or beyond it, is missing, too."""
+    """By name; memory used without or beyond a reservation is subtracted as well."""
     held = [0]
     monkeypatch.setattr(memory, "_resident", lambda: held[0] * MIB - memory.PROGRAM)
     budget = Budget(CpuBackend(), 1000 * MIB)
@@ -214,7 +214,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As range-separated functionals have them."""
+    """As in range-separated functionals."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)
@@ -223,8 +223,8 @@ def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatc
         backend = device()
         budget = Budget(backend, 1000 * MIB)
         omega = Model.of(method, hydrogen).omega
-        made = make_builders(basis, backend, options, Timings(), omega=omega, budget=budget)
-        first, second = made.coulomb, made.long_range
+        result = make_builders(basis, backend, options, Timings(), omega=omega, budget=budget)
+        first, second = result.coulomb, result.long_range
         assert isinstance(first, FittedJK)
         if method == "b3lyp":
             assert second is None and first.plan.limit == 1000 * MIB
@@ -254,7 +254,7 @@ def test_everything_large_reserves_by_name(method: str, fitting: str, more: list
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_no_more_is_allocated_than_expected(kind: str, share: float, device: type[CpuBackend | Device]) -> None:
-    """As NumPy tells `tracemalloc`: kernels, libraries and their buffers are not in it."""
+    """Measured by `tracemalloc`, which sees NumPy's arrays but not kernels, libraries and their buffers."""
     basis, aux = butane()
     C_spi, D_spq = random_orbitals(basis.nbf, 17)
     limit = share * all_kept(kind, device)[0]

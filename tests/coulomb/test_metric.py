@@ -1,4 +1,4 @@
-"""The metric of a fitting basis in factors: well-behaved ones, and those on which plain Cholesky fails."""
+"""Factorisation of the metric of a fitting basis: well-conditioned ones, and those for which plain Cholesky fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budg
 
 Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
-"""In Hartree, of an energy with a near-singular metric."""
+"""Tolerance of an energy with a near-singular metric, Hartree."""
 ROUNDING = 1e-11
 """Relative, of solves with matrices of modest condition."""
 
@@ -130,7 +130,7 @@ def nearly_doubled(aux: Basis, apart: float = 1e-11) -> Basis:
 
 
 def very_diffuse(aux: Basis) -> Basis:
-    """With s functions on every atom that are alike all over the molecule."""
+    """Add s functions to every atom that are nearly the same throughout the molecule."""
     extra = [
         Shell.from_table(a, 0, [exponent], [[1.0]], True)
         for a in range(len(aux.R_ax))
@@ -146,8 +146,8 @@ def scaled(V_PQ: Array) -> Array:
 
 
 def assert_not_positive(V_PQ: Array) -> None:
-    """Plain Cholesky fails, with and without a unit diagonal: so many pivots are nothing but rounding that one of them
-    is negative wherever this is run."""
+    """Plain Cholesky fails, with and without a unit diagonal: many pivots are pure rounding errors, so that some are
+    negative on any machine."""
     for A_PQ in (V_PQ, scaled(V_PQ)):
         with pytest.raises(np.linalg.LinAlgError):
             np.linalg.cholesky(A_PQ)
@@ -168,7 +168,7 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
     assert fit.metric.method == "modified cholesky" and fit.metric.raised > 0
     assert 0.0 < fit.metric.perturbation < 1e-4
     assert "raised" in str(fit.metric)
-    J, K = (fit.backend.to_host(made) for made in fit(*map(fit.backend.to_device, (D_spq, C_spi))))
+    J, K = (fit.backend.to_host(result) for result in fit(*map(fit.backend.to_device, (D_spq, C_spi))))
     expected_J, expected_K = pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])
     assert np.abs(J[0] - expected_J).max() < 1e-8
     assert np.abs(K[0] - expected_K).max() < 1e-8
@@ -214,7 +214,7 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
 def test_near_singular_metric_in_the_j_engine(spoil: Any) -> None:
-    """Its own errors of screening are magnified by the metric, too."""
+    """The metric magnifies the screening errors of the J engine as well."""
     water = molecule("water_01")
     basis, worse = Basis("cc-pvdz", water), spoil(Basis("cc-pvdz-jkfit", water))
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
@@ -238,12 +238,14 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
     assert found.converged and found.iterations <= plain.iterations + 1
     assert not any("metric" in note for note in plain.notes)
     (note,) = [note for note in found.notes if "metric" in note]
-    told = re.fullmatch(r"fitting metric: modified cholesky, (\d+) eigenvalues raised to (\S+), norm of E (\S+)", note)
-    assert told is not None
+    output = re.fullmatch(
+        r"fitting metric: modified cholesky, (\d+) eigenvalues raised to (\S+), norm of E (\S+)", note
+    )
+    assert output is not None
     V_PQ = integrals.eri_2c(worse, backend="cpu")
-    assert int(told[1]) == FittingMetric(V_PQ, CpuBackend()).report.raised > 0
-    assert float(told[2]) == pytest.approx(default_delta(scaled(V_PQ)), rel=0.05)
-    assert 0.0 < float(told[3]) < metric.LARGEST_PERTURBATION
+    assert int(output[1]) == FittingMetric(V_PQ, CpuBackend()).report.raised > 0
+    assert float(output[2]) == pytest.approx(default_delta(scaled(V_PQ)), rel=0.05)
+    assert 0.0 < float(output[3]) < metric.LARGEST_PERTURBATION
     D_pq, C_pi = found.density[0], np.sqrt(2.0) * found.coefficients[0][:, : water.nelectron // 2]
     H_pq = integrals.kinetic(basis, backend="cpu") + integrals.nuclear(basis, water, backend="cpu")
     J_pq, K_pq = pseudo_inverse_jk(basis, worse, D_pq, C_pi)
@@ -256,15 +258,15 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
 
 
 def test_functions_left_out_are_reported() -> None:
-    """Under the attenuated operator of a functional; the metric of 1/r is sound, and nothing is said of it."""
+    """For the attenuated operator of a functional; the metric of 1/r is well conditioned and not mentioned."""
     water = molecule("water_01")
     options: dict[str, Any] = {"auxbasis": "cc-pvdz-jkfit", "backend": "cpu", "grid": (10, 26), "max_iterations": 1}
     found = cuanto.energy(water, "cam-b3lyp", "cc-pvdz", fitting="jk", **options)
     (note,) = [note for note in found.notes if "metric" in note]
-    told = re.fullmatch(r"fitting metric at long range: pivoted cholesky, (\d+) functions left out .*", note)
+    output = re.fullmatch(r"fitting metric at long range: pivoted cholesky, (\d+) functions left out .*", note)
     basis, aux = Basis("cc-pvdz", water), Basis("cc-pvdz-jkfit", water)
     fit = FittedJK(basis, aux, backend=CpuBackend(), omega=0.33)
-    assert told is not None and int(told[1]) == fit.metric.left_out > 0
+    assert output is not None and int(output[1]) == fit.metric.left_out > 0
 
 
 def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tuple[Array, Array]:

@@ -52,12 +52,12 @@ def benzene() -> Basis:
 def test_the_error_follows_the_threshold(device: str, one_pass: bool) -> None:
     system = SYSTEMS[0]
     record, basis = stored()[str(system)], basis_of(system)
-    D, places = density(basis), np.array(record["places"])
+    D, positions = density(basis), np.array(record["places"])
     errors, counts = [], []
     for threshold in (1e-12, 1e-10, 1e-8, 1e-6):
         direct = DirectJK(basis, backend=device, threshold=threshold, one_pass=one_pass)
         J, K = ours(direct, D)
-        found = [M[places[:, 0], places[:, 1]] - record[letter]["elements"] for letter, M in (("J", J), ("K", K))]
+        found = [M[positions[:, 0], positions[:, 1]] - record[letter]["elements"] for letter, M in (("J", J), ("K", K))]
         errors.append(np.abs(found).max(axis=1))
         assert errors[-1].max() < PER_THRESHOLD * threshold
         said = direct.statistics.quartets
@@ -204,7 +204,7 @@ def test_repeated_builds_agree_on_a_gpu() -> None:
 
 
 def guess_density(molecule: Molecule, basis: Basis) -> Array:
-    """Density of electrons that do not interact: idempotent, like a converged one."""
+    """Density of non-interacting electrons: idempotent, like a converged one."""
     S, T = (function(basis, backend="cpu") for function in (integrals.overlap, integrals.kinetic))
     C_pi = eigh(T + integrals.nuclear(basis, molecule, backend="cpu"), S)[1][:, : molecule.nelectron // 2]
     D: Array = 2.0 * C_pi @ C_pi.T

@@ -1,4 +1,4 @@
-"""J and K from four-centre integrals that are kept: how much that takes, and the same matrices as without."""
+"""J and K from stored four-centre integrals: memory, and agreement with direct J and K."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_stored_integrals_give_the_direct_matrices(
 
 
 def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, Basis]) -> None:
-    """And no more is allocated than the plan says; all integrals of a small molecule matter."""
+    """No more is allocated than planned; all integrals of a small molecule are significant."""
     plan = DirectJK(water[1], backend="cpu", storage="auto").plan
     assert plan is not None and plan.stored
     n = water[1].nbf
@@ -89,7 +89,7 @@ def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, 
         tracemalloc.stop()
     assert budget.reserved == {"four-centre integrals": plan.needed} and budget.available() == 0
     assert 0.3 * plan.needed < peak < plan.needed + MIB
-    half = budget_of(2 * plan.needed - 2)  # of which is not enough
+    half = budget_of(2 * plan.needed - 2)  # too little
     short = DirectJK(water[1], backend="cpu", storage="auto", budget=half)
     assert not short.stored and short.plan is not None
     close(short.k(D), stored.k(D), 1e-11)
@@ -183,7 +183,7 @@ METHODS = (("hf", 1), ("uhf", 3), ("rohf", 3), ("b3lyp", 1), ("pbe", 1))
 
 @pytest.mark.parametrize("method, multiplicity", METHODS)
 def test_energies(method: str, multiplicity: int) -> None:
-    """Of anything that has exchange; pure functionals need J only, which is not worth storing integrals for."""
+    """For methods with exchange; pure functionals need only J, for which storing integrals is not worthwhile."""
     atoms = (["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]]) if multiplicity == 1 else (["O"], [[0.0, 0.0, 0.0]])
     molecule = cuanto.Molecule(*atoms, multiplicity=multiplicity)
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu"}

@@ -59,17 +59,17 @@ def orbitals(basis: Basis, aux: Basis, count: int = 3) -> tuple[Array, Array, Ar
 def forces(device: Backend, basis: Basis, aux: Basis, parts: int = 1, omega: float | None = None, **more: Any) -> Array:
     """The gradient from `orbitals`, added up in several parts."""
     C_pi, Y_ijP, _ = orbitals(basis, aux)
-    made = ThreeCentreForces(ThreeCentre(basis, aux, device, omega), **{"threshold": 1e-16, **more})
-    Y = np.zeros((*Y_ijP.shape[:2], made.width))
-    Y[:, :, : aux.nbf] = Y_ijP[:, :, made.order]
+    result = ThreeCentreForces(ThreeCentre(basis, aux, device, omega), **{"threshold": 1e-16, **more})
+    Y = np.zeros((*Y_ijP.shape[:2], result.width))
+    Y[:, :, : aux.nbf] = Y_ijP[:, :, result.order]
     some = np.array_split(np.arange(len(Y)), parts)
     all_parts = [tuple(device.to_device(x) for x in (C_pi[:, i], C_pi, Y[i])) for i in some]
     if parts == 2:
-        made.add(all_parts)
+        result.add(all_parts)
     else:
         for part in all_parts:
-            made.add([part])
-    return made.gradient()
+            result.add([part])
+    return result.gradient()
 
 
 @cache
@@ -102,8 +102,8 @@ def by_libcint(basis: Basis, aux: Basis, omega: float | None) -> Array:
 
     kind = "_cart" if any(shell.l > 1 and not shell.pure for shell in basis.shells) else "_sph"
     every = [*basis.shells, *aux.shells]
-    places = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
-    atm, bas, env = _libcint_arrays(every, places)
+    positions = [*(basis.R_ax[s.atom] for s in basis.shells), *(aux.R_ax[s.atom] for s in aux.shells)]
+    atm, bas, env = _libcint_arrays(every, positions)
     env[gto.mole.PTR_RANGE_OMEGA] = omega or 0.0
     count = len(bas) * len(basis.shells) // len(every)
     columns = sum(shell.coefficients.shape[1] > 1 for shell in every)
@@ -132,7 +132,7 @@ def test_high_momenta_against_libcint(omega: float | None) -> None:
 
 
 def test_passes_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass holds one segment and a few pairs only."""
+    """Passes with only one segment and a few pairs give the same result."""
     basis, aux = shells("spdps", "spd")
     whole = forces(backend("cpu-table"), basis, aux)
     monkeypatch.setattr(three_centre_forces, "CANDIDATES", 10)
@@ -149,7 +149,7 @@ def test_bits_do_not_depend_on_threads() -> None:
 
 
 def test_pairs_are_those_of_an_exhaustive_search() -> None:
-    """None is lost by the first, rough selection; pairs of segments come once."""
+    """The first, rough selection loses none; each pair of segments is included once."""
     basis, _ = bundle(Case("pure", "contracted", "distant", "mixed", l_max=2))
     for x, a in enumerate(segments(basis)):
         for b in segments(basis)[: x + 1]:
@@ -183,13 +183,13 @@ def test_the_threshold_bounds_the_error() -> None:
 @pytest.mark.parametrize("omega", [None, OMEGA])
 @on("cpu-table", "simt-group", "cuda-group")
 def test_records_of_pairs(name: str, omega: float | None) -> None:
-    """The same as those of integrals, but for the operator, and the factor 2 for two different segments."""
+    """The same as for integrals, except for the operator and a factor of 2 for different segments."""
     device = backend(name)
     basis, _ = shells("spdps", "s")
-    made = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)
-    for x, a in enumerate(made.all):
-        for y, b in enumerate(made.all[: x + 1]):
-            pairs = made.pairs(x, y)
+    result = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)
+    for x, a in enumerate(result.all):
+        for y, b in enumerate(result.all[: x + 1]):
+            pairs = result.pairs(x, y)
             (batch,) = pair_batches(a, b, x == y, lambda p, q: p * basis.nbf + q, 0.0, split=False)
             first, second = (np.repeat(np.arange(c.count), c.sizes) for c in (a, b))
             u, v = (device.to_host(pairs.arrays[key]) for key in ("u", "v"))
@@ -247,7 +247,7 @@ def test_expansions(name: str, la: int, lb: int) -> None:
             expected[k, :, :, : len(t), c] = np.einsum("ma,nb,abt->mnt", Ca, Cb, picked[0] * picked[1] * picked[2])
     contracted = coefficient[:, :, None, None, None, None] * expected[:, None]
     found = device.to_host(E).reshape(contracted.shape)
-    # On one centre, forces are the same whatever the share.
+    # For a pair on one centre, forces do not depend on the share.
     np.testing.assert_allclose(found[:3], contracted[:3], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(found[3, ..., 0], contracted[3, ..., 0], rtol=0.0, atol=1e-12)
     np.testing.assert_allclose(device.to_host(arguments["share"])[:3], (alpha / p)[:3], rtol=1e-14)
@@ -281,8 +281,8 @@ def test_contraction(name: str, order: int) -> None:
     np.testing.assert_allclose(found[: 3 * width].reshape(3, width), -expected.sum(axis=0), rtol=0.0, atol=1e-12)
     on_A = (share[:, None, None] * expected + by_R).sum(axis=2)
     on_both = expected.sum(axis=2)
-    places = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
-    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), places, rtol=0.0, atol=1e-11)
+    positions = [on_A[0] + on_A[1], on_A[2], (on_both - on_A)[0] + (on_both - on_A)[1], (on_both - on_A)[2]]
+    np.testing.assert_allclose(found[3 * width :].reshape(4, 3), positions, rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("make", [kernels.fit_pairs_source, kernels.fit_expand_source, kernels.fit_force_source])

@@ -38,7 +38,7 @@ def test_kernels_are_their_twins_at_full_polarisation(name: str) -> None:
     for points in (polarised(2003, -9.0, NEARLY_NOTHING), polarised(2003, -9.0)):
         expected = numpy_values(functional, points.rows(functional.family))
         found = by_kernel(functional, cuda, points)
-        places = differing(found, expected, sizes(functional, points))
+        positions = differing(found, expected, sizes(functional, points))
         if not points.rho_sg.all():
-            places = [(k, g) for k, g in places if k in of_the_majority(functional.family, points, g)]
-        assert not places
+            positions = [(k, g) for k, g in positions if k in of_the_majority(functional.family, points, g)]
+        assert not positions

@@ -60,18 +60,20 @@ def test_parts_at_full_polarisation(label: str) -> None:
         uniform = numpy_values(part("lda_x"), points.rows("lda"))
         half = points.rho_sg.shape[1] // 2
         for s, chosen in enumerate((slice(0, half), slice(half, None))):
-            places = of_the_majority(functional.family, points, s * half)
+            positions = of_the_majority(functional.family, points, s * half)
             size = [np.abs(uniform[0]), np.abs(uniform[1 + s])]
             size += [np.abs(uniform[0]) / row.clip(1e-99) for row in (points.sigma_xg[(0, 2)[s]], points.tau_sg[s])]
-            scale = [1e-3 * row[chosen] for row in size[: len(places)]]
-            lost += len(differing([found[k][chosen] for k in places], [expected[k][chosen] for k in places], scale))
+            scale = [1e-3 * row[chosen] for row in size[: len(positions)]]
+            lost += len(
+                differing([found[k][chosen] for k in positions], [expected[k][chosen] for k in positions], scale)
+            )
     assert lost <= LOST_AT_FULL_POLARISATION.get(label, 0)
 
 
 @pytest.mark.parametrize("name", functional_names())
 @pytest.mark.parametrize("spins", [1, 2])
 def test_kernels_are_libxc(name: str, spins: int) -> None:
-    """What a calculation gets, on the CPU."""
+    """The kernels that calculations use, on the CPU."""
     functional = get_functional(name)
     for points in (ordinary(spins, 403), tiny(spins, n=101)):
         found = by_kernel(functional, CPU, points)
@@ -83,9 +85,9 @@ def test_kernels_at_full_polarisation(name: str) -> None:
     """One spin is empty, the other has 1e-9 to 100 electrons per Bohr^3."""
     functional, points = get_functional(name), polarised(24, -9.0)
     found, scale = by_kernel(functional, CPU, points), sizes(functional, points)
-    places = differing(found, from_libxc(LIBXC[name], functional.family, points), scale)
+    positions = differing(found, from_libxc(LIBXC[name], functional.family, points), scale)
     defined = {(k, g) for g in range(24) for k in of_the_majority(functional.family, points, g)}
-    assert not defined & set(places)
+    assert not defined & set(positions)
     require_exact(functional, points, found, scale, sorted(defined))
 
 
@@ -94,8 +96,8 @@ def test_kernels_near_full_polarisation(name: str) -> None:
     """All derivatives, also by variables of a nearly empty spin, where Libxc loses digits."""
     functional, points = get_functional(name), polarised(28, -9.0, NEARLY_NOTHING)
     found = by_kernel(functional, CPU, points)
-    places = [(k, g) for k in range(len(found)) for g in range(28)]
-    require_exact(functional, points, found, sizes(functional, points), places)
+    positions = [(k, g) for k in range(len(found)) for g in range(28)]
+    require_exact(functional, points, found, sizes(functional, points), positions)
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -152,7 +154,7 @@ def test_single_precision(name: str) -> None:
 
 
 def awkward() -> Points:
-    """No density, negative ones, no gradient, gradients of the spins that cancel, tau below von Weizsaecker's."""
+    """Zero and negative densities, no gradient, spin gradients that cancel, tau below von Weizsaecker's."""
     rho_sg = np.array(
         [[0.0, -1e-9, 0.3, 0.3, 0.0, 1e-30, 0.2, 1e-15, 0.4], [0.0, 1e-16, 0.2, 0.3, 0.5, 0.1, 0, 1e-15, 0.4]]
     )

@@ -1,5 +1,5 @@
-"""Formulas written out from the papers in many digits. They share nothing with the graph of the functionals: they say
-who is right where Libxc differs, at tiny densities, and where one spin is empty or nearly so.
+"""Formulas written out from the papers in many digits. They share no code with the functionals, and decide which result
+is right where Libxc differs: at tiny densities, and where one spin is empty or nearly so.
 
 PW92 10.1103/PhysRevB.45.13244; PW91 10.1103/PhysRevB.46.6671; PBE 10.1103/PhysRevLett.77.3865;
 TPSS 10.1103/PhysRevLett.91.146401; SCAN 10.1103/PhysRevLett.115.036402; r2SCAN 10.1021/acs.jpclett.0c02405;
@@ -34,7 +34,7 @@ from oracles.functionals import numpy_values
 
 DIGITS = 70
 STEP = 1e-15
-"""Of a difference quotient, relative to the variable."""
+"""Step of a difference quotient, relative to the variable."""
 FLOOR_SHOWS = 5e-9
 """Density below which the 1e-24 electrons per Bohr^3 that an empty spin is given show in PBE's phi."""
 Energy = Callable[..., Any]
@@ -297,13 +297,13 @@ def require_the_paper(
 
 @pytest.mark.parametrize("label", PAPERS)
 def test_parts_are_the_formulas_of_the_papers(label: str) -> None:
-    """Every result relative to itself, at the points where Libxc has too few digits and at others."""
+    """Relative errors of every result, at points where Libxc loses digits and at others."""
     functional, energy = part(label), PAPERS[label][0]
     cases = [(ordinary(2), [0, 500, 999]), (tiny(2), [1, 2])]
     for points, chosen in [*cases, DISPUTED[label]] if label in DISPUTED else cases:
         found = numpy_values(functional, points.rows(functional.family))
-        places = [(k, g) for g in chosen for k in range(len(found))]
-        require_the_paper(energy, functional.family, points, found, places)
+        positions = [(k, g) for g in chosen for k in range(len(found))]
+        require_the_paper(energy, functional.family, points, found, positions)
 
 
 @pytest.mark.parametrize("label", PAPERS)
@@ -312,8 +312,8 @@ def test_parts_at_full_polarisation(label: str) -> None:
     functional = part(label)
     for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
         found = numpy_values(functional, points.rows(functional.family))
-        places = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
-        require_the_paper(PAPERS[label][0], functional.family, points, found, places)
+        positions = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
+        require_the_paper(PAPERS[label][0], functional.family, points, found, positions)
 
 
 @pytest.mark.parametrize("label", PAPERS)
@@ -321,8 +321,8 @@ def test_parts_near_full_polarisation(label: str) -> None:
     """All derivatives, relative to what exchange and correlation have together in a functional."""
     points, functional, (energy, name) = polarised(28, -9.0, NEARLY_NOTHING), part(label), PAPERS[label]
     found = numpy_values(functional, points.rows(functional.family))
-    places = [(k, g) for g in range(0, 28, 4 if functional.needs_tau else 2) for k in range(len(found))]
-    require_the_paper(energy, functional.family, points, found, places, sizes(get_functional(name), points))
+    positions = [(k, g) for g in range(0, 28, 4 if functional.needs_tau else 2) for k in range(len(found))]
+    require_the_paper(energy, functional.family, points, found, positions, sizes(get_functional(name), points))
 
 
 def test_pbe_by_the_kernel_at_full_polarisation() -> None:
@@ -334,7 +334,7 @@ def test_pbe_by_the_kernel_at_full_polarisation() -> None:
     found, scale = by_kernel(functional, get_backend("cpu"), points), sizes(functional, points)
     rho_g = points.rho_sg.sum(axis=0)
     assert (rho_g < FLOOR_SHOWS).sum() == 1
-    places = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
+    positions = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
     for low, high, share in ((FLOOR_SHOWS, 100.0, 1e-6), (0.0, FLOOR_SHOWS, 1e-2)):
-        some = [place for place in places if low <= rho_g[place[1]] < high]
+        some = [position for position in positions if low <= rho_g[position[1]] < high]
         require_the_paper(pbe, "gga", points, found, some, [share * row for row in scale])

@@ -17,7 +17,7 @@ from cuanto.errors import InputError
 from cuanto.functionals import XCPotential, get_functional
 from cuanto.grid import panels, weights
 from cuanto.grid.base import ShellTable
-from cuanto.grid.gradient import placed_points
+from cuanto.grid.gradient import blocks_of_points
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import grid_of_points, make_grid
 from cuanto.grid.quadrature import make_quadrature
@@ -128,10 +128,10 @@ def test_blocks_of_groups_change_nothing(family: str, monkeypatch: pytest.Monkey
     orbital, grid = case("cpu")
     C_spi, D_spq, v_scg, expected = random_case(family, "cpu")
     settings = GridSettings(**SETTINGS)
-    made = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, "double", settings, LIMIT)
-    assert made._blocks.local
+    result = panels.PanelQuadrature(grid, orbital, get_backend("cpu"), family, "double", settings, LIMIT)
+    assert result._blocks.local
     for orbitals in (None, C_spi):
-        found = made.gradient(D_spq, orbitals, v_scg, True)
+        found = result.gradient(D_spq, orbitals, v_scg, True)
         assert abs(found - expected[True]).max() < EXACT * abs(expected[True]).max()
 
 
@@ -148,7 +148,9 @@ def test_derivatives_of_weights_agree_with_the_reference(
     settings = GridSettings(**SETTINGS, partition=partition)
     grid = make_grid(mol, basis("sto-3g", mol), settings, device)
     f_g = np.random.default_rng(1).normal(size=len(grid.w_g)) * grid.w_g
-    found = share_gradient(placed_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device)
+    found = share_gradient(
+        blocks_of_points(grid, device.to_device(f_g), device), mol.R_ax, mol.numbers, partition, device
+    )
     own_g, r_gx = device.to_host(grid.own_g), device.to_host(grid.position_xg).T
     used = grid.w_g > 0
     expected = reference.weighted_share_gradient(f_g[used], r_gx[used], own_g[used], mol.R_ax, mol.numbers, partition)
@@ -166,7 +168,7 @@ def term_of(functional: str, spins: int, R_ax: Any = None, backend: str = "cpu",
 
 
 def density(spins: int) -> Any:
-    """A density matrix of positive density."""
+    """A density matrix whose density is positive everywhere."""
     C_pi = np.linalg.qr(np.random.default_rng(8).normal(size=(13, 7)))[0]
     C_spi = np.stack([C_pi[:, :5], C_pi[:, 2:]])[:spins] * (np.sqrt(2.0) if spins == 1 else 1.0)
     return C_spi @ C_spi.transpose(0, 2, 1)

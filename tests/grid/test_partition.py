@@ -1,4 +1,4 @@
-"""Groups of points: nothing is lost, no function that matters is left out; the choice of a partition; memory."""
+"""Groups of points: no point and no significant function is lost; the choice of a partition; memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
-from cuanto.grid.batches import cut
+from cuanto.grid.batches import cut_into_pieces
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import PADDING, grid_of_points, make_grid
@@ -159,7 +159,7 @@ def test_pieces_cover_all_points_and_have_few_sizes() -> None:
     grid = make_grid(mol, orbital, settings, get_backend("simt"))
     counts = []
     for batch in (0.0, 1e-4, 1.0):
-        pieces = cut(grid, replace(COSTS["cuda"], batch=batch))
+        pieces = cut_into_pieces(grid, replace(COSTS["cuda"], batch=batch))
         points = np.concatenate([np.arange(p, p + n) for p, n in zip(pieces.point_t, pieces.size_t, strict=True)])
         assert sorted(points.tolist()) == list(range(len(grid.w_g)))
         assert (pieces.rows_t >= grid.functions[pieces.group_t]).all()
@@ -198,15 +198,15 @@ def test_larger_groups_cost_more_functions() -> None:
 
 
 def test_values_are_stored_if_it_pays_and_fits() -> None:
-    assert plan_values("auto", 100, 1000, reading_pays=True).stored
-    assert not plan_values("auto", 600, 1000, reading_pays=True).stored
-    assert plan_values("keep", 600, 1000, reading_pays=True).stored
-    assert not plan_values("auto", 100, 1000, reading_pays=False).stored
-    assert plan_values("keep", 100, 1000, reading_pays=False).stored
-    assert not plan_values("recompute", 100, 1000, reading_pays=True).stored
+    assert plan_values("auto", 100, 1000, reading_is_faster=True).stored
+    assert not plan_values("auto", 600, 1000, reading_is_faster=True).stored
+    assert plan_values("keep", 600, 1000, reading_is_faster=True).stored
+    assert not plan_values("auto", 100, 1000, reading_is_faster=False).stored
+    assert plan_values("keep", 100, 1000, reading_is_faster=False).stored
+    assert not plan_values("recompute", 100, 1000, reading_is_faster=True).stored
     assert "kept" in str(plan_values("keep", 1 << 20, 1 << 30, False))
     with pytest.raises(InputError, match="store='recompute'"):
-        plan_values("keep", 2000, 1000, reading_pays=True)
+        plan_values("keep", 2000, 1000, reading_is_faster=True)
 
 
 def test_orbitals_pay_when_they_are_few() -> None:
@@ -222,6 +222,6 @@ def test_orbitals_pay_when_they_are_few() -> None:
         for schedule in SCHEDULES.values():
             by_matrix, by_orbitals = schedule.products[family]
             assert 0 < by_matrix <= by_orbitals
-        assert every.orbitals_pay(1) and not every.orbitals_pay(1000)
-        limits = [max(n for n in range(1, 60) if q.orbitals_pay(n)) for q in (every, some)]
+        assert every.prefers_orbitals(1) and not every.prefers_orbitals(1000)
+        limits = [max(n for n in range(1, 60) if q.prefers_orbitals(n)) for q in (every, some)]
         assert limits[0] > limits[1]

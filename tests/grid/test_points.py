@@ -34,7 +34,7 @@ H -1.9200 -0.3400  0.0000
 """
 METAL = "3\n\nFe 0 0 0\nCl 0 0 2.1\nHe 1.9 0.3 -1.2\n"
 WEIGHT = 1e-12
-"""Weights of a point, relative to its weight in the atom."""
+"""Tolerance of the weight of a point, relative to its weight in the atom."""
 
 
 @pytest.mark.parametrize("points", [6, 50, 194, 590])
@@ -68,7 +68,7 @@ def test_becke_radial_rule_is_the_thesis_formula() -> None:
     r, _ = radial_rule("becke", n, Z)
     x = np.cos(pi * np.arange(1, n + 1) / (n + 1))
     half = 0.5 * bragg_slater_radii()[Z]
-    assert abs(half - 0.57) < 0.005  # as given there for oxygen
+    assert abs(half - 0.57) < 0.005  # as given in the paper for oxygen
     assert np.allclose(np.sort(half * (1 + x) / (1 - x)), r, rtol=1e-13)
 
 

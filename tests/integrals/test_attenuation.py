@@ -19,8 +19,8 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, JEngine
 from cuanto.errors import InputError
-from cuanto.integrals.api import uploaded_pairs
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.api import upload_pairs
+from cuanto.integrals.attenuation import attenuate
 from cuanto.kernels.build import integrals_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from oracle import Array, _libcint_arrays
@@ -35,7 +35,7 @@ ALGORITHMS = pytest.mark.parametrize("algorithm", ["hgp", "md"])
 
 @dataclass(frozen=True)
 class Setting:
-    """Shells, and how far the operator reaches."""
+    """Shells, and the range of the operator."""
 
     case: Case
     omega: float
@@ -62,8 +62,8 @@ SMALL = [
 def exact(setting: Setting, operator: str) -> tuple[Basis, Basis, Array]:
     """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint cannot.
 
-    Of (P|Q) between high momenta libcint has six digits for small omega. A GPU node has no libcint: there the table
-    kernel, which the tests of the CPU hold to libcint, is faster than the reference.
+    Of (P|Q) between high momenta libcint has six digits for small omega. Without libcint (as on a GPU node) the table
+    kernel is used, which CPU tests compare with libcint; the reference is slower.
     """
     basis, aux = bundle(setting.case)
     if setting.case.form == "both" or operator == "2c":
@@ -120,7 +120,7 @@ def sides_of(operator: str, basis: Basis, aux: Basis) -> list[Basis]:
 
 
 def check(device: Backend | None, operator: str, setting: Setting, algorithm: str = "auto") -> None:
-    """Every block of shells within 1e-12 of its largest element, or of the rounding of numbers it is made from."""
+    """Check that every block of shells is within 1e-12 of its largest element, or within rounding errors."""
     basis, aux, expected = exact(setting, operator)
     got = ours(device, operator, setting, algorithm)
     assert got.shape == expected.shape
@@ -131,7 +131,8 @@ def check(device: Backend | None, operator: str, setting: Setting, algorithm: st
 
 
 def rounding(operator: str, setting: Setting, scale: Array) -> Array:
-    """Cartesian functions may cancel in pure ones; of many blocks the largest partner, or Schwarz's bound, will do."""
+    """Rounding errors of Cartesian functions that cancel in pure ones, estimated from the largest block or the Schwarz
+    bound."""
     if operator == "2c" or setting == MIXED:
         basis, aux = (cartesian(b) for b in bundle(setting.case))
         return block_maxima(np.abs(twin(operator, basis, aux, setting.omega)), sides_of(operator, basis, aux))
@@ -143,7 +144,7 @@ def rounding(operator: str, setting: Setting, scale: Array) -> Array:
 
 @pytest.mark.parametrize("operator", ["3c", "4c"])
 def test_the_reference_is_right(operator: str) -> None:
-    """Against libcint; where there is none the reference is what others are held to."""
+    """Against libcint; without it, the reference is what others are compared with."""
     check(None, operator, Setting(Case("pure", "primitive", "near", "normal", 2, 3), 0.4))
     check(None, operator, Setting(Case("cartesian", "contracted", "near", "normal", 1, 2), 2.0))
 
@@ -204,7 +205,7 @@ def by_blocks(kind: str, schedule: str) -> Backend:
 @pytest.mark.parametrize("schedule", ["block-per-integral", "block-per-quartet"])
 @pytest.mark.parametrize("kind", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_block_schedules(kind: str, schedule: str) -> None:
-    """They know McMurchie-Davidson only, also where something else was asked for."""
+    """They implement only McMurchie-Davidson, whichever algorithm is requested."""
     check(by_blocks(kind, schedule), "3c", SMALL[0], "hgp")
 
 
@@ -249,7 +250,7 @@ def test_mcmurchie_davidson_kernels_serve_both_operators() -> None:
 
 
 def test_a_product_more_is_all_it_costs() -> None:
-    """Operations per primitive quartet, without those that all kets share."""
+    """Compares operations per primitive quartet, without those that all kets share."""
     bra, ket = Shells((2, 1)), Shells((2, 1))
     plain, erf = (integrals_of(operator, bra, ket, "hgp") for operator in ("coulomb", "coulomb_erf"))
     assert erf.width == plain.width
@@ -284,7 +285,7 @@ def test_invalid_omega_is_refused(omega: Any) -> None:
 
 def test_no_omega_changes_nothing() -> None:
     basis, _ = bundle(Case("pure", "primitive", "near", "normal", 1, 1))
-    for pair in uploaded_pairs(basis, CpuBackend()):
-        assert attenuated(pair, None) is pair
-        changed = attenuated(pair, 0.5)
+    for pair in upload_pairs(basis, CpuBackend()):
+        assert attenuate(pair, None) is pair
+        changed = attenuate(pair, 0.5)
         assert changed.attenuated and changed.device is None and (changed.record[:, 0] < pair.record[:, 0]).all()

@@ -52,7 +52,7 @@ def test_many_columns(name: str) -> None:
 @pytest.mark.parametrize("case", TIGHT, ids=str)
 @on("cpu-table", "cuda-group")
 def test_tight_and_diffuse(name: str, case: Case) -> None:
-    """libcint loses digits here: the reference judges."""
+    """libcint loses digits here, so blocks are compared with the reference."""
     basis, _ = bundle(case)
     assert_blocks(ours(backend(name), basis, "md"), reference.eri_4c_tensor(basis), basis)
 
@@ -90,7 +90,7 @@ assert len(CLASSES) == 231
 @pytest.mark.parametrize("pure", [True, False], ids=["pure", "cartesian"])
 @pytest.mark.parametrize("momenta", CLASSES, ids=lambda momenta: "".join("spdfgh"[l] for l in momenta))
 def test_every_class_to_h(momenta: tuple[int, ...], pure: bool) -> None:
-    """By McMurchie-Davidson, uncontracted and contracted: a block per quartet needs no tables of its class."""
+    """By McMurchie-Davidson, uncontracted and contracted; the schedule with a block per quartet needs no tables."""
     for primitives in (1, 2):
         shells, centres = four_shells(momenta, pure, primitives)
         assert_block(block(backend("simt-quartet"), shells, centres), shells, centres)
@@ -145,7 +145,7 @@ def test_high_momenta_by_mcmurchie_davidson(momenta: tuple[int, ...]) -> None:
 
 @st.composite
 def quartets(draw: st.DrawFn) -> tuple[list[Shell], Array]:
-    """Four shells to d of any size, anywhere near each other, perhaps on one centre."""
+    """Draw four shells up to d with random exponents and nearby or equal centres."""
     pure = draw(st.booleans())
     shells = []
     for _ in range(4):
@@ -178,7 +178,7 @@ EIGHTFOLD = [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1), (1, 0, 3, 2), (3, 2, 1, 0
 def test_permutations_and_translation_of_random_shells(
     case: tuple[list[Shell], Array], permutation: tuple[int, ...], shift: tuple[float, float, float]
 ) -> None:
-    """Bra and ket are different parts of a kernel, and exchanged they are another class."""
+    """Exchanging bra and ket gives another class, computed by other parts of a kernel."""
     shells, centres = case
     found = block(backend("cpu-table"), shells, centres, "md")
     moved = centres[list(permutation)] + np.array(shift)

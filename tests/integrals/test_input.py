@@ -1,4 +1,4 @@
-"""Arguments of the integral functions that cannot be right are refused in one line."""
+"""Invalid arguments of the integral functions give one-line errors."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_three_centres(name: str, form: str, algorithm: str) -> None:
 
 
 def test_three_centres_by_choice() -> None:
-    """`auto` takes the scheme that keeps the digits, whatever it costs."""
+    """`auto` uses the accurate scheme, even if it is slower."""
     for case in cases("both", 3, 4):
         basis, aux = bundle(case)
         got = evaluate(backend("cpu-table"), "3c", basis, aux, "auto")
@@ -109,7 +109,7 @@ def test_three_centres_by_choice() -> None:
 
 @pytest.mark.parametrize("pure", [True, False], ids=["pure", "cartesian"])
 def test_highest_momenta(pure: bool) -> None:
-    """Shells up to MAX_L = 8, beyond what is promised; one more is refused."""
+    """Shells up to MAX_L = 8; higher ones are refused."""
     device = CpuBackend(schedule="table")
     pair = [Shell.from_table(i, l, [0.8 + i], [[1.0]], pure) for i, l in enumerate((MAX_L, 7))]
     basis = Basis.from_shells(pair, [HERE, NEAR])

@@ -70,7 +70,7 @@ HIGH: dict[str, list[tuple[int, ...]]] = {
 @FORMS
 @pytest.mark.parametrize("operator", HIGH)
 def test_sample_of_high_classes(operator: str, pure: bool) -> None:
-    """l to 5, auxiliary to 6: single primitives, which mpmath can follow."""
+    """l to 5, auxiliary to 6: single primitives, for which mpmath is fast enough."""
     rng = np.random.default_rng(8)
     for momenta in HIGH[operator]:
         shells = [random_shell(rng, l, 1, 1, pure, rng.choice([0.5, 1.0, 3.0])) for l in momenta]
@@ -116,7 +116,8 @@ def test_extreme_exponents(operator: str, place: str, pure: bool) -> None:
 @FORMS
 @pytest.mark.parametrize("operator", [*ONE_ELECTRON, "2c", "3c", "4c"])
 def test_long_contractions_from_tight_to_diffuse(operator: str, pure: bool) -> None:
-    """Two contractions over nine orders of magnitude, as in a generally contracted set: here libcint can judge."""
+    """Two contractions over nine orders of magnitude, as in a generally contracted set: here libcint is accurate enough
+    to compare with."""
     exponents = 10.0 ** np.arange(6, -4, -1.5)
     coefficients = np.array(
         [[0.001, -0.0002], [0.01, -0.002], [0.1, -0.03], [0.4, -0.2], [0.5, 0.1], [0.2, 0.7], [0.05, 0.4]]
@@ -142,7 +143,8 @@ def test_long_contractions_from_tight_to_diffuse(operator: str, pure: bool) -> N
 def test_libcint_loses_digits_where_mpmath_judges(
     operator: str, momenta: tuple[int, ...], exponents: tuple[float, ...], centres: tuple[Any, ...]
 ) -> None:
-    """Cartesian blocks in which libcint is far from forty digits and the reference is not: why libcint cannot judge.
+    """Cartesian blocks in which libcint differs from forty-digit values and the reference does not, so that libcint is
+    no standard.
 
     The horizontal recursion moves powers of x from one centre to another and so builds small moments about a
     tight function from large ones about its partner; a Laplacian applied to the tight function cancels likewise.

@@ -1,4 +1,4 @@
-"""Work that does not fit at once: whatever the portions, the numbers are those of the whole."""
+"""Work that is divided into portions to fit into memory: the results do not depend on the portions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None
     seen = []
     potentials = api._potentials
     monkeypatch.setattr(api, "_potentials", lambda bras, *rest: seen.append(len(bras)) or potentials(bras, *rest))
-    batches = len(api.uploaded_pairs(basis, CpuBackend(threads=1)))
+    batches = len(api.upload_pairs(basis, CpuBackend(threads=1)))
     for limit in (0, 300):
         seen.clear()
         monkeypatch.setattr(api, "POTENTIALS_AT_ONCE", limit)
@@ -57,7 +57,7 @@ def test_packed_rows_are_the_lower_triangle() -> None:
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_fit_with_some_stored_blocks(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between all and nothing: K from blocks that are kept and from others made in every build."""
+    """K from some stored blocks and some that are recomputed in every build."""
     for name, schedule in fitting.SCHEDULES.items():
         monkeypatch.setitem(fitting.SCHEDULES, name, replace(schedule, functions=4, storages=("blocks",)))
     it = molecule("water_01")
@@ -75,7 +75,7 @@ def test_fit_with_some_stored_blocks(device: type[CpuBackend | Device], monkeypa
 
 
 def test_integrals_whose_values_do_not_fit_into_shared_memory() -> None:
-    """A block keeps them in global memory then."""
+    """A block of threads then keeps them in global memory."""
     basis = some_basis(1, count=1)
     D_pq = densities(basis.nbf)["symmetric"]
     found = []
@@ -88,7 +88,7 @@ def test_integrals_whose_values_do_not_fit_into_shared_memory() -> None:
 
 @pytest.mark.parametrize("keys", [100, np.iinfo(np.int64).max // 2])
 def test_points_are_sorted_by_any_number_of_keys(keys: int) -> None:
-    """In order of the key, those of one key in the order they had; keys too large to carry their place along."""
+    """Sorting is stable, even for keys too large to be combined with positions."""
     key = np.random.default_rng(2).integers(0, 7, 50) * (keys // 7)
     found, order = sort_keys(key, keys, np)
     np.testing.assert_array_equal(order, np.argsort(key, kind="stable"))
@@ -137,7 +137,7 @@ def test_omega_has_to_be_positive(omega: object) -> None:
 
 
 def test_memory_pool_is_freed_before_planning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU: a pool of 80 of 100 bytes, of which nothing is used any more."""
+    """Simulated without a GPU: a pool holds 80 of 100 bytes, none of them in use."""
     from types import SimpleNamespace
 
     from cuanto.backends.cuda.backend import CudaBackend
@@ -149,5 +149,5 @@ def test_memory_pool_is_freed_before_planning(monkeypatch: pytest.MonkeyPatch) -
     device = object.__new__(CudaBackend)
     monkeypatch.setattr(device, "xp", xp, raising=False)
     assert device.memory() == (100, 100) and held == [0]
-    held[0] = 5  # not worth the wait
+    held[0] = 5  # too little to release
     assert device.memory() == (95, 100) and held == [5]

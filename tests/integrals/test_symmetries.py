@@ -1,4 +1,4 @@
-"""What integrals must not depend on: position, orientation, order of shells, layout of the result; random shells."""
+"""Integrals do not depend on position, orientation, order of shells or layout of the result; random shells."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def functions_of(basis: Basis, order: NDArray[np.int64]) -> NDArray[np.int64]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("momenta", [(2, 0, 1), (2, 1, 2), (3, 1, 0), (3, 2, 4), (4, 0, 3)])
 def test_pairs_the_other_way_round(momenta: tuple[int, int, int], algorithm: str) -> None:
-    """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never asks for, are right as well."""
+    """(ab|P) = (ba|P): kernels for l_a < l_b, which the engine never uses, are correct as well."""
     basis, aux = bundle(Case("pure", "contracted", l_max=max(momenta[:2]), aux_max=momenta[2]))
     first, second = (next(g for g in segments(basis) if g.l == l) for l in momenta[:2])
     ket = next(ket_batch(g, coulomb=True) for g in segments(aux) if g.l == momenta[2])
@@ -151,7 +151,7 @@ def representation(basis: Basis, R: Array) -> Array:
 
 
 def test_rotation_and_translation() -> None:
-    """A molecule turned and moved has the same integrals over functions that are turned and moved with it."""
+    """Integrals do not change if molecule and functions are rotated and translated together."""
     basis, aux = bundle(Case("both", "contracted", l_max=3, aux_max=4))
     R, shift = rotation(), np.array([1.0, -2.0, 0.5])
     moved, moved_aux = (Basis.from_shells(b.shells, b.R_ax @ R.T + shift) for b in (basis, aux))
@@ -182,13 +182,13 @@ def test_rotation_and_translation() -> None:
 def placed_shells(draw: st.DrawFn, count: int) -> tuple[list[Shell], list[Array]]:
     """Shells to f, 1e-3 to 1e6, on a few centres that they may share."""
     shells, centres = [], []
-    places = [np.zeros(3), *(np.array(draw(st.tuples(*[st.floats(-8.0, 8.0)] * 3))) for _ in range(2))]
+    positions = [np.zeros(3), *(np.array(draw(st.tuples(*[st.floats(-8.0, 8.0)] * 3))) for _ in range(2))]
     for i in range(count):
         nprim, ncol = draw(st.integers(1, 3)), draw(st.integers(1, 2))
         exponents = [10.0 ** draw(st.floats(-3.0, 6.0)) for _ in range(nprim)]
         coefficients = [[draw(st.floats(0.2, 1.0)) for _ in range(ncol)] for _ in range(nprim)]
         shells.append(Shell.from_table(i, draw(st.integers(0, 3)), exponents, coefficients, draw(st.booleans())))
-        centres.append(places[draw(st.integers(0, 2))])
+        centres.append(positions[draw(st.integers(0, 2))])
     return shells, centres
 
 

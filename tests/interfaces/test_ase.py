@@ -38,15 +38,15 @@ def test_point_charges_pull_the_molecule_and_are_pulled() -> None:
     atoms = Atoms("OH2", WATER, calculator=calculator)
     alone = atoms.get_potential_energy()
     charges = calculator.embed([0.4, -0.4])
-    places = np.array([[0.0, 0.0, 3.0], [1.0, 0.0, 3.5]])
-    charges.set_positions(places)
+    positions = np.array([[0.0, 0.0, 3.0], [1.0, 0.0, 3.5]])
+    charges.set_positions(positions)
     assert atoms.get_potential_energy() != pytest.approx(alone, abs=1e-3)
     forces, on_charges = atoms.get_forces(), charges.get_forces(calculator)
     assert np.allclose(forces.sum(axis=0) + on_charges.sum(axis=0), 0.0, atol=1e-6)
     assert forces[0, 2] == pytest.approx(differences(atoms, 0, 2), abs=1e-5)
     energies = []
     for k in (-1, 1):
-        charges.set_positions(places + k * 1e-3 * np.eye(3)[2] * np.array([[1.0], [0.0]]))
+        charges.set_positions(positions + k * 1e-3 * np.eye(3)[2] * np.array([[1.0], [0.0]]))
         energies.append(atoms.get_potential_energy())
     assert on_charges[0, 2] == pytest.approx((energies[0] - energies[1]) / 2e-3, abs=1e-5)
 

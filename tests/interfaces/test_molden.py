@@ -70,7 +70,7 @@ def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spheric
 
 
 FIT = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
-"""Spares the tables of quartets of g functions."""
+"""Fitting avoids the tables of quartets of g functions."""
 
 
 def test_g_functions_and_their_order(tmp_path: Path) -> None:

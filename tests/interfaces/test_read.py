@@ -112,7 +112,7 @@ def test_results_of_other_programs(computed: Result) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "no valid JSON"),
+        ("", "not valid JSON"),
         ("[]", "expected a JSON object"),
         ('{"schema_name": "qcschema_molecule"}', "not a result: give the JSON of"),
         ('{"success": false, "error": {}}', "a failed calculation"),
@@ -165,13 +165,13 @@ def test_compute_as_qcengine_does() -> None:
 def test_a_gradient_is_read_from_a_file(tmp_path: Path) -> None:
     """With the forces on point charges; a file with the energy alone has none."""
     options: dict[str, Any] = {"backend": "cpu", "point_charges": ([0.5], [[0.0, 1.0, 6.0]])}
-    made, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
-    write_qcschema(path, made, "gradient")
+    result, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
+    write_qcschema(path, result, "gradient")
     found: Any = cuanto.read(path)
-    assert np.array_equal(found.gradient, made.gradient)
-    assert np.array_equal(found.charges_gradient, made.charges_gradient)
-    assert to_qcschema(found, driver="gradient")["return_result"] == made.gradient.reshape(-1).tolist()
-    write_qcschema(path, made, "energy")
+    assert np.array_equal(found.gradient, result.gradient)
+    assert np.array_equal(found.charges_gradient, result.charges_gradient)
+    assert to_qcschema(found, driver="gradient")["return_result"] == result.gradient.reshape(-1).tolist()
+    write_qcschema(path, result, "energy")
     with pytest.raises(InputError, match="repeat the calculation"):
         _ = cuanto.read(path).gradient
 

@@ -94,14 +94,14 @@ def test_molden_says_charge_and_spin() -> None:
     ("text", "message"),
     [
         ("", "is empty"),
-        ("{", "is no valid JSON"),
+        ("{", "is not valid JSON"),
         ("{}", "JSON without symbols and geometry"),
         (schema_with(geometry=[0, 0, 1.0]), "2 atoms need 6 coordinates"),
         (schema_with(geometry=["a"] * 6), "geometry must be numbers"),
         (schema_with(symbols=["H", 1]), "symbols must be a list of texts"),
         (schema_with(molecular_charge=0.5), "molecular_charge must be a whole number"),
         (schema_with(real=[True]), "real must be true or false for each of the 2 atoms"),
-        (schema_with(geometry=[0, 0, 0, 0, 0, 1e999]), "no valid JSON"),
+        (schema_with(geometry=[0, 0, 0, 0, 0, 1e999]), "not valid JSON"),
         ("[Molden Format]\n[GTO]\n", "without a section [Atoms]"),
         ("[Molden Format]\n[Atoms] nm\nH 1 1 0 0 0\n", "write [Atoms] AU or [Atoms] Angs"),
         ("[Molden Format]\n[Atoms] AU\nH 1 1 0 0\n", "expected 'element number atomic-number x y z'"),
@@ -129,7 +129,7 @@ def test_smiles() -> None:
     methyl, formate = Molecule.from_smiles("[CH3]"), Molecule.from_smiles("C(=O)[O-]")
     assert (methyl.multiplicity, formate.charge) == (2, -1)
     for nonsense in ("", "C(", "water"):
-        with pytest.raises(InputError, match="no valid SMILES"):
+        with pytest.raises(InputError, match="not a valid SMILES"):
             Molecule.from_smiles(nonsense)
 
 
@@ -182,7 +182,7 @@ def test_labels_are_safe(text: str) -> None:
 
 
 def test_inputs_of_compute_that_are_no_schema() -> None:
-    """Anything but a mapping or a model is refused; a schema of version 2 is a mapping."""
+    """Anything but a mapping or a model is refused."""
     with pytest.raises(InputError, match="takes an AtomicInput or a dictionary, not int"):
         compute(3, raise_error=True)
     assert not is_version_2([1, 2])

@@ -1,7 +1,7 @@
 """NVRTC compiles the generated CUDA text: a sample that covers every algorithm, schedule, operator and size.
 
-All classes to l = 3 (auxiliary 4, four centres 2) are compiled by `tools/check_cuda.py`; here its list is held to what
-is asked for.
+All classes to l = 3 (auxiliary 4, four centres 2) are compiled by `tools/check_cuda.py`; here its list is checked for
+completeness.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
 
 @pytest.fixture(scope="module")
 def jobs() -> list[Job]:
-    """Everything that the integrals of shells to f (auxiliary ones to g) ask a GPU for."""
+    """All jobs of the integrals of shells up to f (auxiliary ones up to g) on a GPU."""
     recorder = Planner()
     for contraction in ("primitive", "general"):
         basis, aux = bundle(Case(contraction=contraction, l_max=3, aux_max=4))
@@ -122,7 +122,7 @@ def jobs() -> list[Job]:
 
 @pytest.fixture(scope="module")
 def four_centre_jobs() -> list[Job]:
-    """Everything that (pq|rs) of shells to d ask a GPU for."""
+    """All jobs of (pq|rs) of shells up to d on a GPU."""
     recorder = Planner()
     for form, contraction, geometry, exponents in (
         ("pure", "primitive", "near", "normal"),
@@ -135,7 +135,7 @@ def four_centre_jobs() -> list[Job]:
 
 
 def texts(job: Job) -> list[Source]:
-    """The straight-line kernel where it is the choice, and the general one."""
+    """The straight-line kernel if it would be used, and the general one."""
     schedules = ("thread", "group") if kind_of(job).straight else ("group",)
     return [Planner(schedule).plan(job).program.source for schedule in schedules]
 

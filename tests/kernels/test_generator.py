@@ -278,8 +278,8 @@ def test_assembled_texts() -> None:
         assert macros.pop("PARAMETERS") == "INDEX begin, const REAL* x" and macros.pop("ARGUMENTS") == "begin, x"
         assert macros == {"REAL": "float", "ENTRY": "entry_point", "WIDTH": "3", "LANES": "4"}
         parts = ["LANES 4", template(prelude), body[0], template("boys.h")]
-        places = [source.text.index(part) for part in parts]
-        assert places == sorted(places) and source.text.endswith(parts[-1])
+        positions = [source.text.index(part) for part in parts]
+        assert positions == sorted(positions) and source.text.endswith(parts[-1])
         assert (source.entry, source.target, source.arguments) == ("entry_point", target, arguments)
 
 
@@ -305,7 +305,7 @@ def test_every_spec_has_a_name_of_its_own() -> None:
 
 
 def test_kernels_did_not_change_unnoticed() -> None:
-    """A change of the generator that should not change kernels shows here; one that should changes golden.json."""
+    """Detects unintended changes of kernels; after an intended change, golden.json has to be updated."""
     known, now = json.loads(GOLDEN.read_text()), fingerprints()
     assert known.keys() == now.keys()
     different = [spec for spec in now if known[spec] != now[spec]]

@@ -44,6 +44,6 @@ def test_pointers() -> None:
 
 
 def test_fields_are_those_of_the_text() -> None:
-    made = Layout("A", "About.", "\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n")
-    assert made.fields == (("INDEX", "x"), ("INDEX", "y"), ("double", "z"), ("int*", "p"))
-    assert made.text == "// About.\nstruct A {\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n};\n"
+    result = Layout("A", "About.", "\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n")
+    assert result.fields == (("INDEX", "x"), ("INDEX", "y"), ("double", "z"), ("int*", "p"))
+    assert result.text == "// About.\nstruct A {\n    INDEX x, y;\n    double z;  // why; and how\n    int* p;\n};\n"

@@ -103,7 +103,7 @@ def test_shared_memory_is_what_the_formula_says(schedule: str) -> None:
         assert launch.arguments["room"] == md_blocks.largest_batch(K)
         rest = launch.scratch // 8 - md_blocks.triple_buffer(K)
         assert 0 < rest < full_store(K) + 7000
-        assert launch.scratch <= 99 * 1024  # what every GPU since Ampere grants a block
+        assert launch.scratch <= 99 * 1024  # available to a block on every GPU since Ampere
         assert launch.program.source.threads in (32, 64, 128, 256)
 
 

@@ -1,4 +1,4 @@
-"""Corners: what ordinary molecules and ordinary calls do not meet."""
+"""Corner cases that ordinary molecules and calls do not reach."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_restricted_open_shells_come_back_from_a_file(hydroxyl: Result, tmp_path
 
 
 def test_a_file_has_no_gradient(hydroxyl: Result, tmp_path: Path) -> None:
-    """It has no Fock matrix from which one could be computed."""
+    """A file does not contain the Fock matrix that a gradient needs."""
     path = tmp_path / "oh.json"
     path.write_text(json.dumps(hydroxyl.to_qcschema(), allow_nan=False))
     assert np.abs(hydroxyl.gradient.sum(axis=0)).max() < 1e-8
@@ -80,7 +80,7 @@ def test_results_of_another_kind_are_no_guess(hydroxyl: Result) -> None:
 
 
 def test_fixed_occupations_of_a_semiempirical_method() -> None:
-    """An excited configuration lies above the ground state, which the same numbers in order give."""
+    """An excited configuration lies above the ground state, which aufbau occupations reproduce."""
     ground, excited = (
         cuanto.energy(WATER, "am1", backend="cpu", occupations=[n]) for n in ([2, 2, 2, 2, 0, 0], [2, 2, 2, 1, 1, 0])
     )
@@ -89,7 +89,7 @@ def test_fixed_occupations_of_a_semiempirical_method() -> None:
 
 
 def test_a_batch_goes_on_alone_where_it_does_not_converge_together() -> None:
-    """In a single calculation all means are tried; where these end, too, the row says so."""
+    """A single calculation tries everything; if that fails too, the row has the error."""
     molecules = [WATER, cuanto.Molecule(WATER.symbols, WATER.R_ax * 1.05)]
     rows = energies(molecules, "am1", backend="cpu", workers=0, max_iterations=3)
     for row, it in zip(rows, molecules, strict=True):
@@ -123,7 +123,7 @@ def test_ase_without_periods_and_with_moments() -> None:
 
 
 def test_points_in_many_cubes_are_sorted() -> None:
-    """Equal keys stay in their order."""
+    """Sorting by key is stable."""
     key = np.random.default_rng(3).integers(0, 2**40, 2000)
     key[::7] = key[0]
     np.testing.assert_array_equal(sort_keys(key, 2**40, np)[1], np.argsort(key, kind="stable"))
@@ -132,7 +132,7 @@ def test_points_in_many_cubes_are_sorted() -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan")])
 def test_a_metric_without_a_factor_is_noticed(bad: float) -> None:
-    """A GPU gives numbers that are none."""
+    """A GPU returns NaN."""
     simt = get_backend("simt")
     assert simt.linalg.inverse_factor(simt.to_device(np.diag([4.0, 1.0, bad]))) == (None, -1.0)
     found, smallest = simt.linalg.inverse_factor(simt.to_device(np.diag([4.0, 1.0])))

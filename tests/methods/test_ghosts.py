@@ -129,7 +129,7 @@ def test_electrons_and_multiplicity_are_those_of_real_atoms() -> None:
         Molecule(mol.symbols, mol.R_ax, 1)
     with pytest.raises(InputError, match=r"multiplicity 1 is impossible with 1 electron"):
         Molecule(mol.symbols, mol.R_ax, 0, 1)
-    with pytest.raises(InputError, match=r"atoms 1 \(H\) and 2 \(Gh-C\) are at the same place"):
+    with pytest.raises(InputError, match=r"atoms 1 \(H\) and 2 \(Gh-C\) are at the same position"):
         Molecule(["H", "Gh-C"], np.zeros((2, 3)))
 
 

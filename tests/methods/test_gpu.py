@@ -1,4 +1,4 @@
-"""Whole calculations on a GPU: the energies of the CPU to 1e-9 Hartree."""
+"""Whole calculations on a GPU agree with the CPU to 1e-9 Hartree."""
 
 from __future__ import annotations
 

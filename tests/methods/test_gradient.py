@@ -93,12 +93,12 @@ def test_direct_hartree_fock_against_differences(method: str) -> None:
 
 def test_forces_on_point_charges() -> None:
     water, charges = Molecule.from_string(WATER), [0.5, -0.3]
-    places = np.array([[3.0, 1.0, 0.0], [-2.0, -3.0, 1.0]])
+    positions = np.array([[3.0, 1.0, 0.0], [-2.0, -3.0, 1.0]])
     options: dict[str, Any] = {"basis": "6-31g", "auxbasis": "def2-universal-jkfit", "backend": "cpu", **TIGHT}
-    found = cuanto.gradient(water, "hf", point_charges=(charges, places), **options)
+    found = cuanto.gradient(water, "hf", point_charges=(charges, positions), **options)
     energies = []
     for k in (-2, -1, 1, 2):
-        moved = places + k * STEP * np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+        moved = positions + k * STEP * np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
         energies.append(cuanto.energy(water, "hf", point_charges=(charges, moved), **options).energy)
     assert found.charges_gradient[0, 1] == pytest.approx(np.dot([1, -8, 8, -1], energies) / (12 * STEP), abs=1e-8)
 

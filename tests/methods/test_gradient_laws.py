@@ -16,7 +16,7 @@ TIGHT: dict[str, Any] = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12, 
 WATER = (["O", "H", "H"], np.array([[0.0, 0.0, 0.2], [0.6, 1.3, -0.9], [0.0, -1.5, -0.8]]))
 GHOST = (["O", "H", "H", "@N"], np.concatenate([WATER[1], [[-1.0, 0.5, 3.0]]]))
 COARSE = (20, 50)
-"""A grid that shows what it does."""
+"""A grid coarse enough for its errors to be visible."""
 NO_FORCE = 1e-8
 """Largest sum of forces, and torque without a grid, Hartree/Bohr and Hartree."""
 
@@ -93,7 +93,7 @@ def test_without_a_grid_there_is_no_torque(method: str, charge: int, fitting: st
 
 @pytest.mark.parametrize("method", ["svwn5", "pbe", "r2scan", "wb97x"])
 def test_the_torque_of_a_grid_is_the_derivative_by_rotation(method: str) -> None:
-    """Grids do not turn with the molecule."""
+    """Grids do not rotate with the molecule."""
     mol = water()
     axis_x = np.array([0.3, 0.5, -0.8]) / np.linalg.norm([0.3, 0.5, -0.8])
     options: dict[str, Any] = {"grid": COARSE, "fitting": "none"}
@@ -112,7 +112,7 @@ def test_the_torque_of_a_grid_is_the_derivative_by_rotation(method: str) -> None
 
 
 def test_the_response_of_the_grid_can_be_left_out() -> None:
-    """Then forces do not add up to zero, by the error of the grid."""
+    """Without it, the sum of forces differs from zero by the error of the grid."""
     options: dict[str, Any] = {"fitting": "j", "auxbasis": "def2-universal-jkfit"}
     with_it, without = (
         gradient(water(), "pbe", grid={"level": COARSE, "response": response}, **options).gradient

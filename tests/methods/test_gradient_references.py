@@ -47,7 +47,7 @@ def test_the_stored_comparison_is_complete() -> None:
 
 
 def test_dynamics_conserves_energy(tmp_path: Path) -> None:
-    """Half the step: a quarter of the fluctuation, which an error of the forces would not obey."""
+    """Halving the time step reduces the fluctuation to a quarter, unless forces are wrong."""
     found = []
     for step, steps in ((0.5, 8), (0.25, 16)):
         out = tmp_path / "nve.json"

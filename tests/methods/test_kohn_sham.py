@@ -27,12 +27,12 @@ from scf_cases import DATA, WATER, basis, molecule, oracle, records, water
 from tolerances import ENERGY_GRID, FINITE_DIFFERENCE
 
 ELECTRONS = 1e-6
-"""Relative."""
+"""Relative tolerance of the number of electrons."""
 FILES = ("dft_def2", "lda_dzvp_water", "open_shell")
 ROWS = [r for file in FILES for r in records(file) if "functional" in r and r["fitting"].startswith("none")]
 SMALL = [r for r in ROWS if r["nbf"] <= 50 and r["grid"]["lebedev"] <= 590]
 COUNTED: dict[str, Any] = json.loads((DATA / "grid_electrons.json").read_text())
-"""What PySCF finds for the density of a cluster of water on a grid of 75 shells of 302 points."""
+"""Electrons that PySCF integrates for a water cluster on a grid of 75 shells of 302 points."""
 
 
 def electrons_on_the_grid(given: dict[str, Any]) -> float:
@@ -42,7 +42,7 @@ def electrons_on_the_grid(given: dict[str, Any]) -> float:
 
 
 LARGER = [r for r in ROWS if r not in SMALL and (r["nbf"] <= 130 or electrons_on_the_grid(r) > 0)]
-"""Still larger ones: tools/compare_references.py."""
+"""Larger cases; tools/compare_references.py has still larger ones."""
 
 
 def run(given: dict[str, Any], backend: str = "cpu") -> Any:
@@ -180,7 +180,7 @@ def kohn_sham(name: str) -> Calculation:
 
 @pytest.mark.parametrize("name", ["svwn5", "upbe", "tpss", "b3lyp", "um06-2x", "ucam-b3lyp", "wb97x"])
 def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
-    """Of all terms together, for every family and both spin cases."""
+    """Tests the sum of all terms, for every family and both spin cases."""
     problem = kohn_sham(name).problem()
     frame, spins = problem.frame, 2 if name.startswith("u") else 1
     rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
@@ -201,7 +201,7 @@ def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
 
 
 def test_the_first_step_does_not_overshoot() -> None:
-    """The energy falls from the first iteration on, and is what another start leads to."""
+    """The energy decreases from the first iteration on, and does not depend on the start."""
     mol, orbital = water()
     energies: list[float] = []
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse"}

@@ -1,4 +1,4 @@
-"""`max_memory` is kept to: peaks of processes of their own, and of the pool of a GPU; the results are those of in-core.
+"""`max_memory` is respected: peak memory of separate processes and of the pool of a GPU; results do not depend on it.
 
 A process is run twice: the first one compiles what it needs, the second one is measured. On Linux VmHWM is its peak;
 `ru_maxrss` would begin with that of the parent.
@@ -27,11 +27,11 @@ from sample import EVERY_CASE
 from tolerances import CPU_CUDA
 
 ENERGY = 1e-9
-"""In Hartree, between memory plans."""
+"""Tolerance of energies between memory plans, Hartree."""
 BUILD = 1e-12
-"""Relative, of the energy of one build."""
+"""Relative tolerance of the energy of one build."""
 FORCES = 1e-8
-"""In Hartree/Bohr, between memory plans."""
+"""Tolerance of forces between memory plans, Hartree/Bohr."""
 
 BUILDER = """
 def work(molecule, kind, limit):
@@ -88,7 +88,8 @@ print(json.dumps(found))
 def measured(
     work: str, name: str, kind: str, limit: float = 0.0, iterations: int = 1, method: str = "rhf"
 ) -> dict[str, Any]:
-    """Result, plan and peak of a process that finds its kernels in the cache: one of one iteration has made them."""
+    """Result, plan and peak of a process that finds its kernels in the cache, after a first process has compiled
+    them."""
     geometry = str(DATA / "geometries" / f"{name}.xyz")
     environment = {**os.environ, "CUANTO_BASIS_PATH": str(DATA / "basis")}
     for count in (1, iterations):
@@ -123,7 +124,7 @@ def test_peak_of_a_build(kind: str, share: float, plan: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, name, iterations", [("jk", "alkane_08", 3), ("j", "alkane_12", 1)][: 1 + EVERY_CASE])
 def test_half_of_the_memory_has_the_same_energy(kind: str, name: str, iterations: int) -> None:
-    """After so many iterations, which take their time where little is kept."""
+    """Compared after a few iterations, because they are slow if little is stored."""
     whole = measured(CALCULATION, name, kind, iterations=iterations)
     assert "in-core" in whole["plan"]
     limit = 0.5 * whole["peak"]

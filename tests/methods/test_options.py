@@ -19,7 +19,7 @@ import cuanto
 from cuanto.batch import energies
 from cuanto.cli.main import run
 from cuanto.errors import InputError
-from cuanto.interfaces.keywords import about, checked_keywords
+from cuanto.interfaces.keywords import checked_keywords, errors_about
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
 from places import ROOT
@@ -38,9 +38,9 @@ WRONG: dict[str, Any] = {
     "numbers": [9.0, 9.0, 9.0, 9.0],
     "charges": [1.0, 2.0],
 }
-"""Values that make no sense, by kind of option."""
+"""Invalid values, by kind of option."""
 OWN_WORDS = ("size", "charges")
-"""Kinds whose plain data (texts such as 4GB, lists) are others than the objects of Python, and so the messages."""
+"""Kinds whose plain data (texts such as 4GB, lists) differ from Python objects, and so do their messages."""
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_errors_name_file_and_option(tmp_path: Path) -> None:
         with pytest.raises(InputError) as refused:
             checked_keywords(given, "a")
         assert str(refused.value).startswith(line)
-        with pytest.raises(InputError) as again, about("a"):
+        with pytest.raises(InputError) as again, errors_about("a"):
             raise refused.value
         assert str(again.value) == str(refused.value)
 
@@ -172,7 +172,7 @@ print(json.dumps([help, near, both("hf", "sto-3g", 5), both("hf", "sto-3g", 20),
 
 
 def test_a_new_option_is_one_line_in_one_place(tmp_path: Path) -> None:
-    """In a copy of the package with one more line, everything knows the option."""
+    """A copy of the package with one more line supports the option everywhere."""
     package = Path(cuanto.__file__).parent
     copy = tmp_path / "copy" / "cuanto"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))

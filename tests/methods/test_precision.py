@@ -12,9 +12,9 @@ import cuanto
 from scf_cases import basis, molecule
 
 MIXED = 1e-7
-"""Hartree."""
+"""Tolerance of mixed precision, Hartree."""
 ROUNDED = 0.06
-"""A note has two digits."""
+"""Relative rounding of a note, which has two digits."""
 SECOND_ORDER = 1e-8
 """Hartree: energy of a density in single precision, converged to a gradient of 1e-4, above the minimum."""
 
@@ -42,10 +42,10 @@ def test_single_precision_reports_its_error(name: str, method: str, orbital: str
     double, single = (run(name, method, orbital, fitting, precision) for precision in ("double", "single"))
     assert double.converged and single.converged
     pattern = r"single precision: energy error (\S+) Hartree; converged only to \S+"
-    (told,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
+    (output,) = [float(m[1]) for note in single.notes if (m := re.fullmatch(pattern, note))]
     error = single.energy - double.energy
     assert 1e-8 < abs(error) < 1e-4
-    assert abs(error - told) < ROUNDED * abs(error) + SECOND_ORDER
+    assert abs(error - output) < ROUNDED * abs(error) + SECOND_ORDER
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuanto.errors import InputError
-from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, superposed
+from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, superpose
 
 
 def test_normal_is_gaussians() -> None:
@@ -58,4 +58,4 @@ def test_a_rotation_is_no_displacement() -> None:
     assert np.abs(displacement(moved, R_ax)).max() < 1e-12
     mirrored = R_ax * [1, 1, -1]  # no rotation leads there
     assert np.abs(displacement(mirrored, R_ax)).max() > 0.1
-    assert superposed(R_ax, moved).mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert superpose(R_ax, moved).mean(axis=0) == pytest.approx(0, abs=1e-12)

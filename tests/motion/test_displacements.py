@@ -1,4 +1,4 @@
-"""Symmetry saves displacements and changes no derivative."""
+"""Symmetry reduces the number of displacements without changing derivatives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slopes(kinds: list[str], R_ax: Array) -> tuple[Array, Array]:
 def derivatives(kinds: list[str], R_ax: Array, tolerance: float | None) -> tuple[int, Array, Array]:
     operations = find_operations(kinds, R_ax, LOOSE if tolerance is None else tolerance)
     plan = DisplacementPlan(len(R_ax), operations if tolerance is None else operations[:1], STEP)
-    found = {k: slopes(kinds, one.applied(R_ax, STEP)) for k, one in enumerate(plan.displacements)}
+    found = {k: slopes(kinds, one.apply(R_ax, STEP)) for k, one in enumerate(plan.displacements)}
     return len(found), *plan.derivatives(found)[:2]
 
 

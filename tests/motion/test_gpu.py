@@ -1,4 +1,4 @@
-"""Frequencies on a GPU are those of the CPU."""
+"""Frequencies on a GPU agree with those of the CPU."""
 
 from __future__ import annotations
 

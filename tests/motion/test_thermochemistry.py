@@ -101,7 +101,7 @@ def test_low_modes_become_free_rotors(wavenumber: float) -> None:
     moment = moment * mean / (moment + mean)
     rotor = 0.5 + math.log(math.sqrt(8 * math.pi**3 * moment * k * T / h**2))
     weight = 1 / (1 + (100.0 / wavenumber) ** 4)
-    at = Conditions().completed(1, 1)
+    at = Conditions().with_defaults(1, 1)
     found = thermochemistry(0.0, np.array([wavenumber]), 18.0, np.ones(3), at)
     assert found.entropies["vibration"] / BOLTZMANN == pytest.approx(
         weight * oscillator + (1 - weight) * rotor, abs=1e-6

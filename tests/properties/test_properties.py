@@ -1,4 +1,4 @@
-"""Dipoles, charges, spin and orbital energies against the reference and PySCF, and exact properties of theirs."""
+"""Dipoles, charges, spin and orbital energies: against the reference and PySCF, and exact relations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_charges_add_up(of_water: Result) -> None:
 
 
 def test_loewdin_charges_do_not_depend_on_the_order_of_functions(of_water: Result) -> None:
-    """Loewdin's electrons from S^1/2 D S^1/2 made by another route: singular vectors of a root of S."""
+    """Loewdin populations from S^1/2 D S^1/2, with the root of S computed independently from singular vectors."""
     S = cuanto.integrals.overlap(of_water.basis, backend="cpu")
     norm = 1.0 / np.sqrt(np.diag(S))
     L = np.linalg.cholesky(S * np.outer(norm, norm))

@@ -23,7 +23,7 @@ from vibrating import PM6, WATER
 pytestmark = pytest.mark.skipif(
     browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"
 )
-EVIL = "<script>window.hacked=1</script>"
+MALICIOUS = "<script>window.hacked=1</script>"
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def picture(page: Browser, selector: str = "#viewer") -> np.ndarray:
 
 
 def complaints(page: Browser) -> list[str]:
-    """Messages of the console; those of the software renderer about its own speed are none of ours."""
+    """Messages of the console, without those of the software renderer about its speed."""
     return [entry["message"] for entry in page.log("browser") if "GL Driver Message" not in entry["message"]]
 
 
@@ -73,7 +73,7 @@ def test_it_draws_without_errors_or_requests(page: Browser) -> None:
         width, height = page.run("const b = document.getElementById(arguments[0]).getBoundingClientRect();"
                                  "return [b.width, b.height]", plot)  # fmt: skip
         assert width > 200 and height > 40, plot
-    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # but deep ones
+    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # except deep ones
 
 
 def test_the_molecule_can_be_rotated(page: Browser) -> None:
@@ -131,12 +131,12 @@ def test_the_surface_is_where_the_orbital_has_its_value(page: Browser, result: A
 
 def test_a_narrow_window_and_a_malicious_name(browser: Browser, result: Any, tmp_path: Path) -> None:
     schema = json.loads(json.dumps(result.to_qcschema()))
-    schema["molecule"]["name"] = EVIL
-    schema["extras"]["cuanto"]["notes"] = [EVIL * 5]
+    schema["molecule"]["name"] = MALICIOUS
+    schema["extras"]["cuanto"]["notes"] = [MALICIOUS * 5]
     write_report(tmp_path / "evil.html", schema)
     browser.open(tmp_path / "evil.html")
     browser.wait("document.getElementById('viewer').dataset.shapes === '2'")
-    assert browser.run("return window.hacked === undefined && document.querySelector('h1').textContent") == EVIL
+    assert browser.run("return window.hacked === undefined && document.querySelector('h1').textContent") == MALICIOUS
     browser.resize(400, 800)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     assert complaints(browser) == [] and browser.requests() == []

@@ -1,4 +1,4 @@
-"""Pages of optimisations and vibrations: complete from objects and from files, honest about what is wrong."""
+"""Pages of optimisations and vibrations: complete from objects and from files, with problems reported."""
 
 from __future__ import annotations
 

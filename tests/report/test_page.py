@@ -33,11 +33,11 @@ from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack
 from fitting_cases import DATA, molecule
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
-EVIL = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'\"&"
+MALICIOUS = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>'\"&"
 
 
 class Page(HTMLParser):
-    """Every element is closed where it should be; text by class and by element."""
+    """Parser that checks that every element is closed, and collects tags, ids, addresses and text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -141,25 +141,27 @@ def test_result_dictionary_and_file_give_the_same_page(water: Any, schema: dict[
 
 
 def test_text_of_a_file_is_escaped(schema: dict[str, Any]) -> None:
-    bad = changed(schema, model={"method": EVIL, "basis": EVIL}, keywords={EVIL: EVIL, "fitting": [EVIL]})
-    bad["molecule"]["name"] = EVIL
-    bad["provenance"] = {"creator": EVIL, "version": EVIL}
+    bad = changed(
+        schema, model={"method": MALICIOUS, "basis": MALICIOUS}, keywords={MALICIOUS: MALICIOUS, "fitting": [MALICIOUS]}
+    )
+    bad["molecule"]["name"] = MALICIOUS
+    bad["provenance"] = {"creator": MALICIOUS, "version": MALICIOUS}
     extras = bad["extras"]["cuanto"]
-    extras |= {"notes": [EVIL], "backend": EVIL, "timings": {EVIL: 1.0}, "energies": {EVIL: 1.0}}
-    extras["history"][1]["step"] = EVIL
+    extras |= {"notes": [MALICIOUS], "backend": MALICIOUS, "timings": {MALICIOUS: 1.0}, "energies": {MALICIOUS: 1.0}}
+    extras["history"][1]["step"] = MALICIOUS
     page = Page(report_html(bad))
     assert page.tags.count("script") == 3 and "img" not in page.tags
     assert page.words.count("window.hacked") >= 10
     result = cuanto.read(bad)
     assert shlex.split(reproduce.command_line(result).replace("\\\n", ""))[:5] == [
-        "cuanto", "energy", reproduce.file_name(result), "-m", EVIL,
+        "cuanto", "energy", reproduce.file_name(result), "-m", MALICIOUS,
     ]  # fmt: skip
     compile(reproduce.python_text(result), "page", "exec")
     assert re.fullmatch(r"[\w-]+\.xyz", reproduce.file_name(result))
 
 
 def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
-    """As another program writes it, and with values that are not numbers."""
+    """Results as written by other programs, and values that are not numbers."""
     bare = {key: schema[key] for key in ("schema_name", "molecule", "model", "return_result", "success")}
     page = Page(report_html({**bare, "provenance": {"creator": "Other", "version": "1.0"}}))
     for words in ("no orbitals", "iterations are not", "Timings are not", "charges are not", "Other 1.0"):
@@ -182,12 +184,12 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
     """Values replaced at random by values of other types."""
     junk: list[Any] = [None, True, -1, 1e300, float("nan"), 10**400, "", "x" * 5000, "\ud800\x00", [], {}, [[]], [None]]
     small = {key: value for key, value in schema.items() if key != "wavefunction"}
-    places = list(paths(small))
+    positions = list(paths(small))
     random = np.random.default_rng(5)
     pages = 0
     for _ in range(60):
         bad = changed(small)
-        *way, last = places[int(random.integers(len(places)))]
+        *way, last = positions[int(random.integers(len(positions)))]
         inner: Any = bad
         for key in way:
             inner = inner[key]
@@ -201,7 +203,7 @@ def test_a_damaged_file_gives_a_page_or_one_line(schema: dict[str, Any]) -> None
 
 
 def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """To every value of a dictionary, however deep; of lists the first ones."""
+    """Paths to all values of nested dictionaries, and to the first elements of lists."""
     inner = value.items() if isinstance(value, dict) else list(enumerate(value))[:4] if isinstance(value, list) else ()
     for key, below in inner:
         yield (*way, key)
@@ -211,9 +213,9 @@ def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no valid JSON"),
-        ("{", "no valid JSON"),
-        ("[" * 100_000, "no valid JSON"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "a.json: expected a JSON object"),
         ('{"schema_name": "qcschema_molecule"}', "'qcschema_molecule', not a result: give the JSON of"),
         ('{"schema_name": "qcschema_output"}', "'qcschema_output', not a result"),
@@ -234,8 +236,8 @@ def test_other_files_are_refused_in_one_line(
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(SystemExit) as stopped:
         run(["report", str(tmp_path / "a.json")])
-    told = capsys.readouterr()
-    assert stopped.value.code == 2 and told.err.count("\n") == 1 and message in told.err
+    output = capsys.readouterr()
+    assert stopped.value.code == 2 and output.err.count("\n") == 1 and message in output.err
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
@@ -285,7 +287,7 @@ def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch:
 
 
 def stored_result(method: str, basis: str, **keywords: Any) -> Result:
-    """A result of water as a file would have it, with these keywords."""
+    """A result of water as read from a file, with these keywords."""
     model = {"method": method, "basis": basis}
     about = {"molecule": molecule_schema(molecule("water_01")), "model": model, "keywords": keywords}
     return cuanto.read({**about, "return_result": -1.0, "success": True})
@@ -306,7 +308,7 @@ BEYOND = [
 
 @pytest.mark.parametrize(("keywords", "basis", "comment"), BEYOND)
 def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: str, comment: str | None) -> None:
-    """In both cases `cuanto.energy` gets the same arguments as before."""
+    """Either way, `cuanto.energy` gets the same arguments as in the original calculation."""
     result = stored_result("pbe", basis, **keywords)
     line = reproduce.command_line(result)
     assert (line == comment) if comment else line.startswith("cuanto energy")
@@ -323,12 +325,12 @@ def test_keywords_without_an_option_are_python(keywords: dict[str, Any], basis: 
         assert GridSettings.of(named["grid"]).plain == GridSettings.of(keywords["grid"]).plain
     if comment is None:
         words = shlex.split(line.replace("\\\n", ""))
-        told = parse_options([word for word, before in zip(words[1:], words, strict=False) if before == "-o"])
-        assert told == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
+        output = parse_options([word for word, before in zip(words[1:], words, strict=False) if before == "-o"])
+        assert output == {name: value for name, value in expected.items() if name not in reproduce.FLAGS}
 
 
 def unpack(data: bytes, shape: tuple[int, int, int]) -> np.ndarray:
-    """What the script of the page does."""
+    """Decode an orbital as the script of the page does."""
     split = np.frombuffer(zlib.decompress(data), dtype=np.uint8).reshape(2, -1)
     change = np.ascontiguousarray(split.T).view("<i2").reshape(shape)
     return np.asarray(np.cumsum(change, axis=2, dtype=float) * QUANTUM)

@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is read, nothing is ever half-written, and a killed calculation goes on."""
+"""Checkpoints: round trip, no partially written files, and restart of a killed calculation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_restart_is_the_same_calculation(name: str, method: str, tmp_path: Pat
     again = run(name, method, guess=found.orbitals)
     assert again.converged
     assert again.energy == pytest.approx(first.energy, abs=1e-8)
-    if method != "rohf":  # which begins with orbitals of the mean of both Fock matrices
+    if method != "rohf":  # its first orbitals are those of the mean of both Fock matrices
         assert again.iterations < first.iterations
 
 
@@ -92,12 +92,11 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
     keep(state)
     before = path.read_bytes()
 
-    def full_disk(self: Checkpoint, file: Any, state: State) -> None:
-        file["half"] = np.zeros(1000)
+    def full_disk(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "_fill", full_disk)
+        patch.setattr("os.fsync", full_disk)
         with pytest.raises(InputError, match=r"cannot write the checkpoint .*No space left"):
             keep(replace(state, iteration=2))
     assert path.read_bytes() == before
@@ -107,7 +106,7 @@ def test_a_failed_write_leaves_the_last_iteration(tmp_path: Path, monkeypatch: p
 
 
 def test_a_damaged_file_is_refused_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is made of pieces."""
+    """The digest is computed in chunks."""
     monkeypatch.setattr(module, "CHUNK_BYTES", 1000)
     path = tmp_path / "a.h5"
     keep, state = a_state(path)

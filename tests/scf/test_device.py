@@ -118,7 +118,7 @@ def test_device_arrays_never_meet_host_arrays(
     monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 1000 if on_host else 0)
     device = Device()
     problem, start = problem_on(device, name, method, 0.02 if how == "smearing" else 0.0)
-    assert (problem.frame.place is not device) == on_host
+    assert (problem.frame.device is not device) == on_host
     damped = {"damping": 0.3} if how == "shift and damping" else {}
     shift = 0.2 if how == "shift and damping" else 0.0
     options, criteria = ScfOptions(**damped), Criteria(1e-9, 1e-6)
@@ -157,7 +157,7 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
 
 
 def test_a_batch_is_extrapolated_like_each_of_its_calculations() -> None:
-    """On the device. The errors of one calculation shrink, those of the other do not; the history drops early ones."""
+    """On the device. The errors of one calculation shrink, those of the other do not; early entries are dropped."""
     rng, device = np.random.default_rng(6), Device()
     together, alone = History(4, device, batched=True), [History(4, get_backend("cpu")) for _ in range(2)]
     for k in range(7):
@@ -215,7 +215,7 @@ def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.Monk
 
 
 def test_rotations_begin_with_eigenvectors_at_hand() -> None:
-    """For example of a guess: F is diagonalised in full only if it is far from diagonal in them."""
+    """For example those of a guess: F is fully diagonalised only if it is far from diagonal in them."""
     F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]
     change = np.random.default_rng(3).normal(size=(1, 12, 12))
     change, n_sm = change + change.transpose(0, 2, 1), np.where(np.arange(12) < 5, 2.0, 0.0)[None]

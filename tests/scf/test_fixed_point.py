@@ -20,7 +20,7 @@ class Value:
 
 @dataclass
 class Cosine:
-    """Gives up below `lowest`; notes how often it was asked for a next point."""
+    """Stops below `lowest`; counts how often the next point was requested."""
 
     lowest: float = -1.0
     asked: list[int] = field(default_factory=list)
@@ -37,12 +37,12 @@ class Cosine:
 def test_until_it_is_converged() -> None:
     *_, last = found = list(iterations(Cosine(), 1.0, 200))
     assert last.converged and last.x == pytest.approx(0.7390851332151607, abs=1e-9)
-    assert [made.iteration for made in found] == list(range(1, len(found) + 1))
-    assert not any(made.converged for made in found[:-1])
+    assert [result.iteration for result in found] == list(range(1, len(found) + 1))
+    assert not any(result.converged for result in found[:-1])
 
 
 def test_no_step_follows_the_last_iteration() -> None:
-    """Nor is one taken before it is asked for."""
+    """Steps are only taken when needed."""
     map_ = Cosine()
     states = iterations(map_, 1.0, 5)
     next(states)

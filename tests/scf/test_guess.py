@@ -13,11 +13,11 @@ from cuanto.basis.shell import tabulated_coefficients
 from cuanto.errors import InputError
 from cuanto.scf.atoms import atom
 from cuanto.scf.checkpoint import Checkpoint
-from cuanto.scf.configurations import configuration, electrons_by_momentum
+from cuanto.scf.configurations import configuration, electrons_by_momentum, outside_core
 from cuanto.scf.guess import superposed_atoms
 from cuanto.scf.state import Orbitals
 from cuanto.system.elements import ATOMIC_NUMBERS
-from scf_cases import basis, molecule, record, run_record, water
+from scf_cases import basis, molecule, oracle, record, run_record, water
 
 CPU = get_backend("cpu")
 
@@ -46,6 +46,41 @@ def test_every_element_has_its_electrons() -> None:
 )
 def test_known_configurations(symbol: str, charge: float, expected: list[float]) -> None:
     assert electrons_by_momentum(configuration(ATOMIC_NUMBERS[symbol], charge)) == expected
+
+
+@pytest.mark.parametrize(
+    ("symbol", "core", "expected"),
+    [
+        ("K", 10, [[3, 6]]),
+        ("I", 28, [[4, 11, 10]]),
+        ("I", 46, [[2, 5]]),
+        ("Au", 60, [[3, 6, 10]]),
+        ("Tl", 78, [[2, 1]]),
+        ("Cs", 54, [[1]]),
+        ("Lu", 28, [[6, 12, 11, 14]]),
+        ("Ce", 47, [[4, 6, 1]]),
+        ("Tb", 54, [[4, 6, 1], [2, 0, 0, 9]]),
+        ("U", 60, [[6, 12, 11, 3]]),
+    ],
+)
+def test_configurations_outside_of_core_potentials(symbol: str, core: int, expected: list[list[float]]) -> None:
+    number = ATOMIC_NUMBERS[symbol]
+    found = outside_core(configuration(number), number, core)
+    assert [electrons_by_momentum(one) for one in found] == expected
+    assert all(sum(one.values()) == number - core for one in found)
+
+
+@pytest.mark.parametrize("name", ["Ag", "I"])
+def test_atoms_with_core_potentials(name: str) -> None:
+    """The one-centre core potential is that of the molecular integrals: the SCF of closed shells agrees with PySCF."""
+    from pyscf import scf
+
+    charge = {"Ag": 1, "I": -1}[name]
+    mol = cuanto.Molecule([name], np.zeros((1, 3)), charge)
+    orbital = basis("def2-svp", mol)
+    found = atom(ATOMIC_NUMBERS[name], charge, orbital.shells, orbital.core_potentials[0])
+    assert found.converged
+    assert found.energy == pytest.approx(scf.RHF(oracle(mol, orbital)).run(conv_tol=1e-10).e_tot, abs=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")  # PySCF's own: deprecated calls, files left open

@@ -1,4 +1,5 @@
-"""Calculations that do not converge by themselves, or to another state: each reaches its record or says it did not."""
+"""Calculations that do not converge easily, or converge to another state: each reaches its record or reports
+failure."""
 
 from __future__ import annotations
 
@@ -47,13 +48,13 @@ KNOWN_STATES = [r for r in records("cuo_uhf") if EVERY_CASE or r["basis"] == "st
 
 @pytest.mark.parametrize("given", KNOWN_STATES, ids=title)
 def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
-    """The lowest one by going downhill and leaving saddle points, 2Pi by not doing so or from its orbitals."""
+    """The lowest state by descent and leaving saddle points; 2Pi without that, or from its orbitals."""
     found, states = run_in_core(given, **{"stability": "check", **how(given)})
     assert found.converged and states[-1].converged
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
     assert np.abs(found.mulliken_charges - given["mulliken_charges"]).max() < 1e-5
-    # The molecule lies along z; how a broken symmetry is turned about it has no meaning.
+    # The molecule lies along z; the orientation of a broken symmetry about z is arbitrary.
     ours, theirs = found.dipole_debye, np.array(given["dipole_debye"])
     assert abs(ours[2] - theirs[2]) < DIPOLE and abs(np.hypot(*ours[:2]) - np.hypot(*theirs[:2])) < DIPOLE
     assert found.state.curvature is not None
@@ -72,9 +73,8 @@ def steps(states: list[State]) -> set[str]:
 
 
 def test_descent_rescues_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From Cu+ and O- DIIS creeps along a ridge; the table says when descent takes over.
-
-    Rounding decides how long DIIS lasts; with little patience descent is asked for in any case.
+    """From Cu+ and O-, DIIS moves slowly along a ridge; the history shows when descent takes over. How long DIIS lasts
+    depends on rounding, so the number of stalled iterations is lowered.
     """
     monkeypatch.setattr(accelerator, "GIVE_UP_ITERATIONS", 6)
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
@@ -86,7 +86,7 @@ def test_descent_rescues_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
-    """N2 at 3 Angstrom from orbitals turned at random: DIIS wanders about for good, ADIIS brings it downhill."""
+    """N2 at 3 Angstrom from randomly rotated orbitals: DIIS never converges, ADIIS lowers the energy."""
     mol = cuanto.Molecule.from_string(N2_STRETCHED)
     orbital = basis("def2-svp", mol)
     mixed: dict[str, Any] = {**DIRECT, "storage": "stored", "guess_mixing": 1.0, "gradient_tolerance": 1e-6}
@@ -96,7 +96,7 @@ def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
         for name, states in taken.items()
     )
     assert not astray.converged and astray.iterations == 100
-    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # nor is it on its way
+    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # and it is not approaching it
     assert rescued.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
     assert rescued.energy < astray.energy - 0.1
     assert other.converged and "descent" not in steps(taken["adiis"]) and abs(other.energy - rescued.energy) < ENERGY
@@ -104,7 +104,8 @@ def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
 
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Canonical orbitals with an occupied one turned a little into an empty one: no longer those of the energy."""
+    """Canonical orbitals in which an occupied one is slightly mixed with an empty one no longer belong to the
+    energy."""
     genuine, angles = loop.diagonalise_blocks, [0.0]
 
     def rotated(*given: Any) -> tuple[Any, Any]:
@@ -113,7 +114,7 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
         pair = found_jm[:, [homo, lumo]]
         found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
         found_jm[:, lumo] = np.cos(t) * pair[:, 1] - np.sin(t) * pair[:, 0]
-        assert levels[-2][-1] < levels[-1][0]  # of that alone there is nothing to complain about
+        assert levels[-2][-1] < levels[-1][0]  # this alone is not an error
         return found_jm, levels
 
     monkeypatch.setattr(loop, "diagonalise_blocks", rotated)
@@ -209,7 +210,7 @@ def test_dipole_moments_must_converge() -> None:
     assert asked.dipole_converged(7e-7, 1e-5) and not asked.dipole_converged(2e-6, 1e-5)
     assert asked.dipole_converged(2e-7, 1e-7) and not asked.dipole_converged(
         7e-7, 8e-7
-    )  # steps that hardly shrink go on for long
+    )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
     careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
     assert careless.iterations < careful.iterations
@@ -311,7 +312,8 @@ def test_stability_of_a_restricted_open_shell() -> None:
 
 
 def test_a_flat_valley_has_one_energy() -> None:
-    """CuO in pure STO-3G: a curvature of 1e-5 makes 2e-8 Hartree of a gradient of 1e-6, other steps other ones."""
+    """CuO in pure STO-3G: with a curvature of 1e-5, a gradient of 1e-6 leaves an error of 2e-8 Hartree that depends on
+    the steps."""
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
     found = [run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
     assert all(result.converged for result in found)

@@ -1,4 +1,4 @@
-"""Hartree-Fock: energies of the reference, invariances, what `converged` means, every way to get there."""
+"""Hartree-Fock: reference energies, invariances, convergence, and all algorithms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def label(given: dict[str, Any]) -> str:
 
 
 def plain(given: dict[str, Any]) -> bool:
-    """From the usual guess the usual solution."""
+    """Whether the default guess leads to the recorded solution."""
     return given["method"] in ("RHF", "UHF") and "label" not in given and given["molecule"] != "CuO"
 
 
@@ -88,7 +88,7 @@ def test_energy_does_not_depend_on_place_and_direction(of_water: Result) -> None
 
 
 def test_reported_energy_belongs_to_the_reported_density(of_water: Result) -> None:
-    """Everything once more from the reported orbitals, without increments and with tight screening."""
+    """Recompute the energy from the reported orbitals, without increments and with tight screening."""
     C, n, orbital = of_water.coefficients[0], of_water.occupations[0], of_water.basis
     D = (C * n) @ C.T
     assert np.abs(D - of_water.density[0]).max() < 1e-12
@@ -252,7 +252,7 @@ def test_a_zwitterion_converges() -> None:
     assert abs(result.energy - given["energy"]) < ENERGY
     assert np.abs(result.dipole_debye - given["dipole_debye"]).max() < DIPOLE
     assert np.abs(result.mulliken_charges - given["mulliken_charges"]).max() < CHARGE
-    assert np.linalg.norm(result.dipole_debye) > 8.0  # charges are apart
+    assert np.linalg.norm(result.dipole_debye) > 8.0  # charges are far apart
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_ineffective_options_are_reported() -> None:
 
 
 def test_surroundings_are_keywords() -> None:
-    """And the keywords, after a way through JSON, give the same energy."""
+    """The keywords give the same energy after a round trip through JSON."""
     mol, orbital = water(name="sto-3g")
     given = {"point_charges": ([0.5], np.array([[0.0, 0.0, 6.0]])), "field": (0.0, 0.01, 0.0)}
     found = cuanto.energy(mol, "hf", orbital, **DIRECT, **given)

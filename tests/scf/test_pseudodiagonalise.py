@@ -60,7 +60,7 @@ def test_large_rotations_stay_orthonormal() -> None:
 
 
 def test_without_orthonormalisation_the_orbitals_overlap() -> None:
-    """The published scheme: the error is of second order, and it is real."""
+    """In the published scheme the error is of second order, but not negligible."""
     rng = np.random.default_rng(2)
     C, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     X = rng.uniform(-0.1, 0.1, size=(8, 12))

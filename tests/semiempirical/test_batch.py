@@ -61,7 +61,7 @@ def test_stragglers_go_through_the_common_loop() -> None:
 
 
 def test_what_is_not_aufbau_goes_through_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same molecule, held in a stationary state 203 kcal/mol too high: its lone pairs lie above what is filled."""
+    """The same molecule in a stationary state 203 kcal/mol too high, whose lone pairs lie above occupied orbitals."""
     ended: list[batch.Converged] = []
     solve = batch.solve
 
@@ -121,7 +121,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_options_of_the_command(tmp_path: Path) -> None:
-    """Overlaps as MOPAC has them, and purification instead of diagonalisation."""
+    """MOPAC-compatible overlaps, and purification instead of diagonalisation."""
     out, file = tmp_path / "out.json", xyz(tmp_path / "m.xyz", "HI")
     found = {}
     for option in ("mopac_compatible=true", "mopac_compatible=false", "diagonaliser=sp2"):

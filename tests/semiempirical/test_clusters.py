@@ -1,4 +1,4 @@
-"""Large NDDO calculations: the guess from molecules, DIIS of rotations, and sums that rounding does not reach."""
+"""Large NDDO calculations: the guess from molecules, DIIS of rotations, and sums without rounding errors."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def test_orbitals_of_molecules() -> None:
         of_molecule = np.zeros(one.natom, dtype=int)
         for k, atoms in enumerate(find_molecules(one.symbols, R_bax[0] * BOHR)):
             of_molecule[atoms] = k
-        places = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
-        assert all(len(place) == 1 for place in places)
+        molecules = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
+        assert all(len(found) == 1 for found in molecules)
         traces.append(np.sort(eps))
-    assert np.abs(traces[0] - traces[1]).max() < 1e-4  # they converge roughly only
+    assert np.abs(traces[0] - traces[1]).max() < 1e-4  # converged only loosely
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_rotations_of_a_cluster(method: str) -> None:
     assert found.converged and abs(found.energy - full.energy) < SAME
     assert found.iterations <= 1.3 * full.iterations
     assert all(state.step.endswith("block") for state in states[1:])
-    assert states[0].energy - found.energy < 0.1  # that of molecules beside each other
+    assert states[0].energy - found.energy < 0.1  # that of separate molecules
     assert sum(found.energies.values()) == pytest.approx(found.energy, abs=1e-9)
     eps, C = found.orbital_energies[0], found.coefficients[0]
     assert np.abs(C.T @ np.asarray(found.state.F_spq[0]) @ C - np.diag(eps)).max() < 1e-5
@@ -119,19 +119,20 @@ def test_what_is_not_safe_is_left_to_the_common_loop() -> None:
 
 
 def slab(side: int, layers: int, distance: float) -> Molecule:
-    """Waters with parallel dipole moments, each turned about its own: a capacitor."""
+    """Waters with parallel dipole moments, each rotated about its own axis: a capacitor."""
     rng, half = np.random.default_rng(0), np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
     R_ax = []
     for k in range(side * side * layers):
-        place = np.array([distance * (k % side), distance * (k // side % side), 2.9 * (k // side**2)])
+        offset = np.array([distance * (k % side), distance * (k // side % side), 2.9 * (k // side**2)])
         c, s = np.cos(angle := rng.uniform(0, 2 * np.pi)), np.sin(angle)
-        R_ax.append(shape @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]]) + place)
+        R_ax.append(shape @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1.0]]) + offset)
     return Molecule(["O", "H", "H"] * len(R_ax), np.concatenate(R_ax) / BOHR_IN_ANGSTROM)
 
 
 def test_permanent_level_crossings() -> None:
-    """Across the slab they do: no state of whole molecules is aufbau; full diagonalisation finds the one that is."""
+    """Levels cross across the slab: no state of separate molecules is aufbau; full diagonalisation finds the one that
+    is."""
     mol = slab(4, 5, 2.3)
     states: list[Any] = []
     found, full = run(mol, "pm6", on_iteration=states.append), run(mol, "pm6", diagonaliser="full")
@@ -207,8 +208,8 @@ def test_moments_without_matrices() -> None:
 
 
 def test_rounding_does_not_reach_the_energy() -> None:
-    """128 waters: electrons and cores attract each other by 6e4 Hartree. In another order of the atoms all sums are
-    made in another order; the total is the same, and the conventional parts differ by far more."""
+    """128 waters: electrons and cores attract each other by 6e4 Hartree. Reordering the atoms changes the order of all
+    sums; the total stays the same, while the conventional parts differ much more."""
     mol, backend = water_cluster(128), get_backend("cpu")
     layout, R_bax = layout_of(mol, "PM6")
     found = fragment_orbitals(layout, R_bax[0], Budget(backend))

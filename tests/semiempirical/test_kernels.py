@@ -27,8 +27,9 @@ CLASSES = [("glycine", "AM1"), ("CH3SH", "PM6"), ("CH3I", "PM6"), ("ICl", "PM3")
 THREADS = [*CLASSES, ("AgH", "PM6"), ("HeH+", "AM1")]
 CLASSES += [("Rh(CO)2Cl2-", "PM6"), ("LuF3", "PM6"), ("HZnHg+", "PM6"), ("SiH3OH", "PM6"), ("XeF4", "PM6")]
 CLASSES += [("HeNH3", "AM1"), ("BCl2CH3", "AM1"), ("MoO3H2_model", "AM1"), ("SeH2", "MNDO"), ("EuF3_rm1", "RM1")]
-"""Besides the first elements: limited additive terms, cores with their own, pairs without parameters, noble gases,
-terms of one pair of elements, Gaussians of MNDO. The texts of a GPU are compiled for fewer of them."""
+"""These cover, besides light elements: clipped additive terms, cores with additive terms of their own, pairs without
+parameters, noble gases, terms of single pairs of elements, Gaussians of MNDO. GPU texts are compiled for fewer of
+them."""
 TRUNCATED = [("glycine", "PM6"), ("ICl", "PM3"), ("CH3SH", "AM1"), ("HI", "PM6"), ("HeNH3", "PM3"), ("NeH+", "PM6")]
 TRUNCATED += [("SiH4", "AM1"), ("KrF2", "AM1"), ("SnH4", "MNDO"), ("CrO2Cl2", "PM6"), ("AuCl", "PM6")]
 SMALL = 1e-13
@@ -71,11 +72,11 @@ def test_integrals_are_those_of_the_twin(name: str, method: str, backend: str) -
     layout, R_bax = layout_of(molecule(name, method), method)
     G, H = slow_matrices(layout, R_bax[0], False)
     engine = PairEngine(layout, R_bax, get_backend(backend))
-    unusual = engine.unusual_attraction()
-    unusual = engine.backend.zeros((1, layout.products), np.float64) if unusual is None else unusual
-    arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), unusual]
-    found, attraction, energy, made, beside = get_backend(backend).download(arrays)
-    assert np.abs(made[0] - G).max() < SMALL
+    differing = engine.attraction_difference()
+    differing = engine.backend.zeros((1, layout.products), np.float64) if differing is None else differing
+    arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), differing]
+    found, attraction, energy, result, beside = get_backend(backend).download(arrays)
+    assert np.abs(result[0] - G).max() < SMALL
     assert np.abs(found[0] - H).max() < SMALL
     assert np.abs(attraction[0] - G @ layout.cores).max() < 10 * SMALL
     assert np.abs(attraction[0] - beside[0] - slow_attraction(layout, R_bax[0])).max() < 10 * SMALL
@@ -93,7 +94,7 @@ def test_the_truncated_series_is_that_of_the_twin(name: str, method: str) -> Non
 
 
 def test_overlaps_far_away_and_of_unlike_exponents() -> None:
-    """Nothing overflows, and iodine's s exponent against hydrogen's loses nothing."""
+    """Nothing overflows, and very different exponents (iodine and hydrogen) lose no digits."""
     for distance in (20.0, 100.0, 5000.0):
         far = Molecule(["I", "H", "C"], [[0, 0, 0], [0, 0, distance], [0, 3.0, 1.0]], charge=0)
         layout, R_bax = layout_of(far, "PM6")
@@ -123,7 +124,7 @@ def slow_exchange(layout: Layout, G: Array, D_pq: Array) -> Array:
 @pytest.mark.parametrize("backend", ["cpu", "simt"])
 @pytest.mark.parametrize(("name", "method"), [("CH3SH", "PM6"), ("ICl", "PM6")])
 def test_exchange_and_slabs(name: str, method: str, backend: str) -> None:
-    """G kept, and G made anew in parts, give the same matrices."""
+    """Stored G and G recomputed in slabs give the same matrices."""
     layout, R_bax = layout_of(molecule(name), method)
     device = get_backend(backend)
     engine = PairEngine(layout, R_bax, device)
@@ -137,15 +138,15 @@ def test_exchange_and_slabs(name: str, method: str, backend: str) -> None:
     potentials = [engine.coulomb_and_exchange(q_b, D_b, F_b, 0.7)]
     engine.slabs = [Slab(0, 1), Slab(1, len(layout.symbols))]
     potentials.append(engine.coulomb_and_exchange(q_b, D_b, again_b, 0.7))
-    G, kept, anew, potential, again = device.download([G_b, F_b, again_b, *potentials])
+    G, kept, recomputed, potential, again = device.download([G_b, F_b, again_b, *potentials])
     for s in (0, 1):
         assert np.abs(kept[0, s] - 0.7 * slow_exchange(layout, G[0], D[0, s])).max() < 1e-12
     assert np.abs(potential[0] - G[0] @ q[0]).max() < 1e-12
-    assert np.abs(again - potential).max() < 1e-12 and np.abs(kept - anew).max() < 1e-12
+    assert np.abs(again - potential).max() < 1e-12 and np.abs(kept - recomputed).max() < 1e-12
 
 
 def budget_with(left: int) -> Budget:
-    """A budget of which everything but a few bytes is taken."""
+    """A budget with only this number of bytes left."""
     budget = Budget(get_backend("cpu"))
     budget.reserve("others", budget.limit - left)
     return budget
@@ -214,7 +215,7 @@ def test_nvrtc_compiles_the_texts(orbitals: tuple[int, int]) -> None:
 
 
 def test_few_texts_serve_all_methods() -> None:
-    """Repulsion knows numbers of orbitals only; 22 integrals differ between atoms with s and p (Dewar, Thiel)."""
+    """Repulsion depends only on numbers of orbitals; atoms with s and p have 22 distinct integrals (Dewar, Thiel)."""
     from cuanto.kernels.nddo_multipoles import repulsion
 
     assert repulsion(4, 4).values == 22

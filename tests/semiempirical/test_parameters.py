@@ -1,4 +1,4 @@
-"""Parameters of the NDDO methods, what follows from them, and integrals of one atom."""
+"""Parameters of the NDDO methods, derived quantities, and one-centre integrals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_derived_quantities(method: str) -> None:
 
 
 def test_derived_quantities_of_the_first_elements() -> None:
-    """The reference of ten elements was made apart from that of all."""
+    """The reference for ten elements was generated separately."""
     for method, known in reference()["derived"].items():
         for symbol, values in known.items():
             assert parameters(method).element(symbol).isolated * HARTREE == pytest.approx(
@@ -75,7 +75,7 @@ def test_mopac_limits_additive_terms() -> None:
     for symbol in ("Rh", "Pd", "Ag", "Hf"):
         assert pm6[symbol].rho["sp"] > 5.0 == pm6[symbol].rho["sp core"]
     layout = Layout(parameters("pm6"), ("Ag", "He", "Fe", "C"))
-    own, core = layout.unusual
+    own, core = layout.differing
     assert own.tolist() == [True, True, False, False] and core.tolist() == [False, False, True, False]
 
 

@@ -17,7 +17,7 @@ from cuanto.units import BOHR_IN_ANGSTROM
 from nddo_cases import METHODS, NAMES, TIGHT, molecule, moved, numerical_gradient, reference, run, values
 
 ALLOWED = reference()["meta"]["recommended_tolerances"]
-"""By `meta` of the reference: kcal/mol, Debye, kcal/mol/Angstrom, eV."""
+"""Tolerances from `meta` of the reference: kcal/mol, Debye, kcal/mol/Angstrom, eV."""
 OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
 MOPAC_SERIES = 1.2e-6
 """kcal/mol, against MOPAC with its own series."""
@@ -45,9 +45,9 @@ CORRECTED = {
     "CCHH": [[0, 0, 0], [0.72, 0.75, 0.7], [-0.6, -0.65, -0.55], [1.3, 1.4, 1.35]],
     "NHFF": [[0, 0.1, 0.25], [-0.5, -0.78, 0.1], [1.33, 0.25, 0.1], [-0.72, 1.25, 0.05]],
 }
-"""What PM6 corrects, where the correction has a slope: a stretched triple bond, and a nearly planar nitrogen."""
+"""Molecules where PM6's corrections have a gradient: a stretched triple bond, and a nearly planar nitrogen."""
 SHORT_STEP = 1e-3
-"""Bohr: corrections bend so much that the error of longer steps would be seen."""
+"""Bohr: corrections vary so strongly that longer steps would cause visible errors."""
 
 
 @cache
@@ -72,7 +72,7 @@ def test_heats_and_properties(name: str, method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", NAMES)
 def test_orbital_energies(name: str, method: str) -> None:
-    """The reference has those of spin up; both spins together must add up to the sum that the energy stands for."""
+    """The reference has alpha orbital energies; the sum over both spins must be consistent with the energy."""
     known, result = values(name, method), tight(name, method)
     eps_sm = result.orbital_energies * HARTREE
     assert np.abs(eps_sm[0] - known["alpha_orbital_energies_eV"]).max() < OURS["orbital_energy_eV"]

@@ -1,4 +1,4 @@
-"""The SCF of NDDO methods: with every diagonaliser the same states, and why rotations are made orthonormal."""
+"""The SCF of NDDO methods: all diagonalisers reach the same states, and rotations have to be orthonormal."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ PRINTED = 2e-5
 """kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF was converged to their last."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 LABELS = {"refined": "pseudo", "block": "block"}
-"""What variants call their steps."""
+"""Names of the steps of each variant."""
 NOT_AUFBAU = 280.052185
 """kcal/mol, PM6: stretched HF with two electrons in its highest orbital instead of a lone pair of fluorine."""
 
 
 def steps(states: list[Any]) -> list[str]:
-    """What made the orbitals of each."""
+    """Name of the step that produced each state."""
     return [state.step.split()[-1] for state in states]
 
 
@@ -126,7 +126,7 @@ def test_a_calculation_that_stops_in_single_precision() -> None:
 
 
 def test_single_precision_is_left_out_where_it_would_show() -> None:
-    """A loose criterion could be met by a density in single precision."""
+    """A loose criterion could already be met in single precision."""
     mol = water_cluster(51)
     kinds: list[set[Any]] = []
     for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):
@@ -140,8 +140,7 @@ def test_single_precision_is_left_out_where_it_would_show() -> None:
 
 @pytest.mark.parametrize("mol", [water_cluster(51), polyethylene(51)], ids=["water", "polyethylene"])
 def test_single_precision_leaves_no_trace(mol: Molecule) -> None:
-    """Where the beginning was in single precision and where nothing was: energies, charges, gradients, in atomic
-    units."""
+    """Energies, charges and gradients agree whether or not early iterations are in single precision (atomic units)."""
     found = []
     for mixed in (None, False):
         states: list[Any] = []
@@ -208,8 +207,8 @@ def test_a_stationary_state_that_is_not_aufbau_is_left(options: dict[str, Any]) 
 
 
 class Frozen:
-    """The document's update: all rotations from the same matrix, on frozen vectors, energies of the last
-    diagonalisation, and nothing done about what is lost of orthonormality."""
+    """The update as published: all rotations from the same matrix, on frozen vectors, with energies of the last
+    diagonalisation, and without restoring orthonormality."""
 
     def __init__(self, orthonormal: bool) -> None:
         self.orthonormal, self.full = orthonormal, Full(np)
@@ -249,7 +248,7 @@ def test_frozen_vectors_without_orthonormalisation_fail(name: str, method: str) 
     assert result.converged and abs(result.energy - right.energy) < SAME and norm < 1e-10
     result, norm = ends[False]
     assert norm > 1e-4  # orbitals are not orthonormal any more,
-    assert abs(result.energy - right.energy) > 1e-7  # and the energy is wrong: so this is not how it is done
+    assert abs(result.energy - right.energy) > 1e-7  # and the energy is wrong, which is why this scheme is not used
 
 
 def test_block_rotations_stay_orthonormal() -> None:
@@ -275,7 +274,7 @@ def test_block_rotations_stay_orthonormal() -> None:
 
 
 def test_late_rotations_are_double() -> None:
-    """Once |F_ov| was small, what may begin in single precision does the same as what may not, to the last bit."""
+    """Once |F_ov| is small, both variants perform the same operations, to the last bit."""
     rng, o = np.random.default_rng(4), 120
     levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
     n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
@@ -329,9 +328,9 @@ def test_purification_as_an_option() -> None:
 
 def test_recomputed_integrals_give_the_same_energy() -> None:
     kept = run(molecule("ribavirin"), "pm6")
-    anew = run(molecule("ribavirin"), "pm6", max_memory=2e5)
-    assert anew.converged and abs(kept.energy - anew.energy) < 1e-10
-    assert "recomputed in" in anew.notes[0] and kept.notes == ()
+    recomputed = run(molecule("ribavirin"), "pm6", max_memory=2e5)
+    assert recomputed.converged and abs(kept.energy - recomputed.energy) < 1e-10
+    assert "recomputed in" in recomputed.notes[0] and kept.notes == ()
 
 
 @pytest.mark.parametrize(

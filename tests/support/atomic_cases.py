@@ -23,7 +23,7 @@ from places import DATA
 
 Array = NDArray[np.float64]
 TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)
-"""For spinor energies and virial ratios, whose error is of first order."""
+"""Settings for spinor energies and virial ratios, whose error is of first order."""
 MODELS = {"point": "point", "gauss": "gaussian", "sphere": "sphere"}
 """Names of nuclear models in the stored values and ours."""
 PLANE_NAMES = ("LL", "SS", "LS", "SL", "K_pqrs", "K_pqsr", "K_qprs", "K_qpsr")
@@ -88,7 +88,7 @@ def random_densities(basis: AtomBasis, seed: int = 0) -> list[Array]:
 
 
 def planes(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
-    """Integrals as the kernels left them, [pair of i, pair of j], halves of diagonals and triangles undone."""
+    """Integrals computed by the kernels, [pair of i, pair of j], expanded from halved diagonals and triangles."""
     plan = repulsion.plan
     if isinstance(plan.layout, Triangle):
         return _triangular(repulsion, i, j)
@@ -116,18 +116,18 @@ def _triangular(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
 
 
 def slow_planes(basis: AtomBasis, i: int, j: int, sizes: bool = False) -> dict[str, Array]:
-    """The same from the slow twin, or the sizes of the numbers that are added up."""
+    """The same from the slow oracle, or the sums of absolute contributions (`sizes`)."""
     one, other = SPECIES[i], SPECIES[j]
     z, y = basis.exponents[i], basis.exponents[j]
-    made = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)
+    result = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)
     p, q = np.tril_indices(len(z))
     r, s = np.tril_indices(len(y))
     P, Q, R, S = p[:, None], q[:, None], r[None, :], s[None, :]
     sign = 1.0 if sizes else -1.0
-    found = {"LS": made["J_LS"][P, Q, R, S], "SL": made["J_SL"][P, Q, R, S]}
+    found = {"LS": result["J_LS"][P, Q, R, S], "SL": result["J_SL"][P, Q, R, S]}
     for X in ("LL", "SS"):
-        K = made[f"K_{X}"]
-        found[X] = made[f"J_{X}"][P, Q, R, S] + sign * 0.5 * (K[P, Q, R, S] + K[P, Q, S, R])
-    K = made["K_LS"]
+        K = result[f"K_{X}"]
+        found[X] = result[f"J_{X}"][P, Q, R, S] + sign * 0.5 * (K[P, Q, R, S] + K[P, Q, S, R])
+    K = result["K_LS"]
     orders = {"K_pqrs": K[P, Q, R, S], "K_pqsr": K[P, Q, S, R], "K_qprs": K[Q, P, R, S], "K_qpsr": K[Q, P, S, R]}
     return found | {name: sign * values for name, values in orders.items()}

@@ -90,19 +90,19 @@ class Browser:
             return json.load(answer)["value"]
 
     def open(self, path: Path) -> None:
-        """A page of this machine."""
+        """Open a local page."""
         self._call("POST", "/url", {"url": path.resolve().as_uri()})
 
     def resize(self, width: int, height: int) -> None:
-        """Of the window."""
+        """Resize the window."""
         self._call("POST", "/window/rect", {"width": width, "height": height})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """JavaScript with `return`."""
+        """Run JavaScript and return its result (use `return`)."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, script: str, seconds: float = 20.0) -> Any:
-        """Until an expression is true."""
+        """Wait until an expression is true."""
         end = time.monotonic() + seconds
         while True:
             value = self.run(f"return {script}")
@@ -113,7 +113,7 @@ class Browser:
             time.sleep(0.05)
 
     def drag(self, selector: str, dx: int, dy: int) -> None:
-        """With the left button, from the middle of an element."""
+        """Drag with the left button, from the middle of an element."""
         element = self._call("POST", "/element", {"using": "css selector", "value": selector})
         moves = [
             {"type": "pointerMove", "origin": element, "x": 0, "y": 0},
@@ -131,12 +131,12 @@ class Browser:
         return base64.b64decode(self._call("GET", f"/element/{reference}/screenshot", None))
 
     def log(self, kind: str) -> list[dict[str, Any]]:
-        """What was said since the last time: `browser` (the console) or `performance` (network events)."""
+        """Log entries since the last call: `browser` (the console) or `performance` (network events)."""
         found: list[dict[str, Any]] = self._call("POST", "/se/log", {"type": kind})
         return found
 
     def requests(self) -> list[str]:
-        """Addresses that the page asked for, its own left out."""
+        """Addresses that the page requested, other than its own."""
         events = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
         asked = [e["request"]["url"] for e in sent if e["documentURL"].startswith("file:")]

@@ -1,4 +1,4 @@
-"""A bundle: one shell of every momentum, so that one call of an integral function meets every class at once."""
+"""A bundle: one shell of every momentum, so that one call of an integral function covers every class."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ PRIMITIVES = {"primitive": (1, 1), "contracted": (3, 2), "general": (5, 4)}
 ONE_ELECTRON = ("overlap", "kinetic", "dipole", "nuclear")
 ORIGIN = np.array([0.4, -0.3, 0.2])
 CANCELLATION = INTEGRAL_ABS / 4
-"""25 eps: what rounding leaves of cartesian functions that cancel in pure ones; up to 9 eps were seen to l = 5 (6)."""
+"""25 eps: rounding errors of Cartesian functions that cancel in pure ones; up to 9 eps were observed up to l = 5
+(6)."""
 
 
 def with_kernel_spelled_out(text: str) -> str:
@@ -64,7 +65,7 @@ class Planner(SimtBackend):
 
 @dataclass(frozen=True)
 class Case:
-    """What the shells of a bundle look like; `both` forms: every other shell is cartesian."""
+    """Properties of the shells of a bundle; form `both`: every third shell is Cartesian."""
 
     form: str = "pure"
     contraction: str = "primitive"
@@ -101,7 +102,7 @@ def cases(form: str, l_max: int, aux_max: int, short: bool = False) -> list[Case
 def bundle(case: Case, seed: int = 1) -> tuple[Basis, Basis]:
     """Orbital basis (l = 0 .. l_max, twice the lower ones) and auxiliary basis (l = 0 .. aux_max)."""
     rng = np.random.default_rng(seed)
-    # Tight functions see each other only when they are close: the scale of all lengths goes with 1 / sqrt(exponent).
+    # Tight functions overlap only if they are close: all lengths scale with 1 / sqrt(exponent).
     low, high = EXPONENTS[case.exponents]
     spread = SPREAD[case.geometry] * ((low * high) ** -0.25 if case.exponents != "mixed" else 1.0)
     nprim, ncol = PRIMITIVES[case.contraction]
@@ -137,7 +138,7 @@ def point_charges(basis: Basis, count: int = 35) -> dict[str, Array]:
 
 
 def arguments(operator: str, basis: Basis, charges: int = 35) -> dict[str, Any]:
-    """What an operator takes beside the basis."""
+    """Further arguments of an operator, besides the basis."""
     if operator == "nuclear":
         return point_charges(basis, charges)
     return {"origin": ORIGIN} if operator == "dipole" else {}
@@ -238,7 +239,7 @@ def expected(operator: str, basis: Basis, aux: Basis) -> Array:
 
 @cache
 def natural_scale(operator: str, basis: Basis, aux: Basis) -> Array:
-    """Size of the numbers that are added up to every block; an error of some eps times this is the best to be had.
+    """Size of the numbers that are summed in every block; errors of a few eps times this are unavoidable.
 
     A pure function is a sum of cartesian ones that may cancel: this is the largest cartesian element of the block
     (point charges summed by size; for the kinetic energy overlaps times the smoother shell's exponents as well, which
@@ -283,11 +284,11 @@ _NAMES |= {"2c": "int2c2e", "3c": "int3c2e"}
 
 
 HAS_PYSCF = find_spec("pyscf") is not None
-"""A GPU node may have none: the reference takes the part of libcint there."""
+"""Without PySCF, as on a GPU node, the reference replaces libcint."""
 
 
 def _elsewhere(operator: str, bases: Sequence[Basis], kind: str, magnitudes: bool = False) -> Array:
-    """From another program; with `magnitudes` the contributions of point charges are summed by size."""
+    """Integrals from another program; with `magnitudes`, absolute contributions of point charges are summed."""
     extra = arguments(operator, bases[0])
     if magnitudes and operator == "nuclear":
         extra["charges"] = np.abs(extra["charges"])
@@ -306,8 +307,8 @@ def _by_reference(operator: str, bases: Sequence[Basis], extra: dict[str, Any]) 
     lead = (3,) if operator == "dipole" else ()
     values = np.empty((*lead, *(b.nbf for b in bases)))
     for position in np.ndindex(*(len(b.shells) for b in bases)):
-        shells, centres, place = block_at(bases, position)
-        values[place] = reference_block(operator, shells, centres, **extra)
+        shells, centres, index = block_at(bases, position)
+        values[index] = reference_block(operator, shells, centres, **extra)
     return values
 
 
@@ -342,7 +343,7 @@ def block_maxima(values: Array, bases: Sequence[Basis]) -> Array:
 
 
 def block_at(bases: Sequence[Basis], position: Sequence[int]) -> tuple[list[Shell], list[Array], tuple[Any, ...]]:
-    """Shells and centres of a block, and where it is in the array."""
+    """Shells and centres of a block, and its index in the array."""
     shells = [b.shells[i] for b, i in zip(bases, position, strict=True)]
     centres = [b.R_ax[shell.atom] for b, shell in zip(bases, shells, strict=True)]
     first = [int(b.offsets[i]) for b, i in zip(bases, position, strict=True)]
@@ -352,8 +353,8 @@ def block_at(bases: Sequence[Basis], position: Sequence[int]) -> tuple[list[Shel
 def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, what: str) -> None:
     """Every block agrees with libcint's to 1e-12 of its largest element, whatever the algorithm.
 
-    Where it does not the reference judges, which is held to forty digits elsewhere: between a tight and a smooth
-    function on different centres some of libcint's blocks are good to 1e-5 only. Pure functions that cancel may have
+    Otherwise it must agree with the reference, which is tested against forty digits: some of libcint's blocks, between
+    a tight and a smooth function on different centres, are accurate to 1e-5 only. Pure functions that cancel may have
     the rounding of the cartesian ones they are sums of.
     """
     bases = sides(operator, basis, aux)
@@ -362,8 +363,8 @@ def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, what: str
     assert np.isfinite(got).all() and got.shape == wanted.shape, what
     allowed = INTEGRAL_REL * block_maxima(np.abs(wanted), bases) + rounding
     for position in np.argwhere(block_maxima(np.abs(got - wanted), bases) > allowed):
-        shells, centres, place = block_at(bases, position.tolist())
+        shells, centres, index = block_at(bases, position.tolist())
         exact = reference_block(operator, shells, centres, **arguments(operator, basis))
         tolerance = INTEGRAL_REL * np.abs(exact).max() + rounding[tuple(position)]
-        ratio = float(np.abs(got[place] - exact).max() / tolerance)
+        ratio = float(np.abs(got[index] - exact).max() / tolerance)
         assert ratio <= 1, f"{what}: {describe(shells)}: error is {ratio:.2g} times the tolerance"

@@ -58,7 +58,7 @@ def molecule_of(name: str) -> Molecule:
 
 
 def basis_of(system: System) -> Basis:
-    """From the files of the test data when CUANTO_BASIS_PATH names them."""
+    """The basis of a system, from the test data if CUANTO_BASIS_PATH points there."""
     return Basis(system.basis, molecule_of(system.molecule), spherical=system.spherical)
 
 
@@ -78,7 +78,7 @@ def distances(basis: Basis) -> Array:
 
 
 def fingerprint(M_pq: Array, D_pq: Array, places: NDArray[np.int64]) -> Record:
-    """What is stored of J and K."""
+    """The numbers that are stored of J and K."""
     return {
         "frobenius": float(np.linalg.norm(M_pq)),
         "trace_with_D": float((M_pq * D_pq).sum()),
@@ -107,7 +107,7 @@ def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
 
 
 def densities(nbf: int) -> dict[str, Array]:
-    """One of every symmetry."""
+    """One density of every symmetry."""
     A = np.random.default_rng(3).normal(size=(nbf, nbf))
     return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}
 
@@ -116,10 +116,10 @@ def stored_errors(system: System, device: str) -> dict[str, float]:
     """Largest error of elements, errors of the rest relative to their size; with threshold 1e-12."""
     record, basis = stored()[str(system)], basis_of(system)
     assert basis.nbf == record["nbf"]
-    D, places = density(basis), np.array(record["places"])
+    D, positions = density(basis), np.array(record["places"])
     errors = {}
     for letter, M in zip("JK", ours(DirectJK(basis, backend=device, threshold=1e-12), D), strict=True):
-        found, expected = fingerprint(M, D, places), record[letter]
+        found, expected = fingerprint(M, D, positions), record[letter]
         errors[f"{letter} elements"] = float(np.abs(np.subtract(found["elements"], expected["elements"])).max())
         for name in ("frobenius", "trace_with_D"):
             errors[f"{letter} {name}"] = abs(found[name] / expected[name] - 1.0)

@@ -1,4 +1,4 @@
-"""What the tests of density fitting share: systems, orbitals, J and K written out, a fast device."""
+"""Shared by tests of density fitting: systems, orbitals, J and K by definition, a fast simulated device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Device(SimtBackend):
     """A simulated GPU that computes integrals by the kernels of the CPU, which is much faster."""
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """On the memory of the device."""
+        """Run on the memory of the device."""
         get_backend("cpu").run([replace(job, arguments=_memory(job.arguments)) for job in jobs] for jobs in groups)
 
 
@@ -37,18 +37,18 @@ def _memory(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def budget_of(size: float, backend: str | Backend = "cpu") -> Budget:
-    """Exactly so many bytes."""
+    """A budget of exactly this many bytes."""
     budget = Budget(get_backend(backend) if isinstance(backend, str) else backend)
     budget.limit = int(size)
     return budget
 
 
 def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = None) -> Budget:
-    """What a fit on the CPU that keeps no integrals needs."""
+    """Bytes needed by a fit on the CPU that stores no integrals."""
     these = ThreeCentre(basis, aux, get_backend("cpu"), omega)
     layout = make_layout(basis, triangle=kind == "j", functions=fitting.SCHEDULES["cpu"].functions)
     engine = fitting.direct_fit_bytes(basis, aux, these.backend)
-    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).least)
+    return budget_of(replace(fitting.block_sizes(these, layout), engine=engine).minimum)
 
 
 def molecule(name: str) -> Molecule:

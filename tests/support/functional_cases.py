@@ -46,10 +46,10 @@ LIBXC = {
 }
 LABELS = tuple(labels())
 LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
-"""Results in a set of points, at most, where Libxc has too few digits; all others have none. SCAN's are derivatives by
-tau near alpha = 1, nothing in Libxc and less than 1e-13 in truth."""
+"""Maximum number of results in a set of points for which Libxc loses digits; zero for all other functionals. For SCAN
+these are derivatives with respect to tau near alpha = 1, which are zero in Libxc and actually below 1e-13."""
 NEARLY_NOTHING = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
-"""Fractions of a minority spin."""
+"""Fractions of a minority spin close to zero."""
 
 
 @cache
@@ -198,21 +198,21 @@ def require_equal(found: Sequence[Array], expected: Sequence[Array], scale: Sequ
 def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> list[tuple[int, int]]:
     """Numbers of results and points at which they are outside the tolerance."""
     assert len(found) == len(expected)
-    places = []
+    positions = []
     for k, (a, b, c) in enumerate(zip(found, expected, scale, strict=True)):
         assert np.isfinite(a).all(), f"result {k} is not finite"
         tolerance = (DERIVATIVE_REL if k else ENERGY_REL) * np.maximum(np.abs(b), c) + 1e-30
-        places += [(k, int(g)) for g in np.flatnonzero(np.abs(a - b) > tolerance)]
-    return places
+        positions += [(k, int(g)) for g in np.flatnonzero(np.abs(a - b) > tolerance)]
+    return positions
 
 
 def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
     """Require the results of Libxc; where it loses digits, those of a calculation with 40 digits."""
-    places = differing(found, from_libxc(code, functional.family, points), scale)
-    assert len(places) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(places)} results differ: {places[:9]}"
-    require_exact(functional, points, found, scale, places)
+    positions = differing(found, from_libxc(code, functional.family, points), scale)
+    assert len(positions) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(positions)} results differ: {positions[:9]}"
+    require_exact(functional, points, found, scale, positions)
 
 
 def require_exact(
@@ -222,7 +222,7 @@ def require_exact(
     scale: Sequence[Array],
     places: Sequence[tuple[int, int]],
 ) -> None:
-    """Require what a calculation with 40 digits gives, for these results at these points."""
+    """Require agreement with a 40-digit calculation, for these results at these points."""
     known: dict[int, list[Any]] = {}
     for k, g in places:
         if g not in known:

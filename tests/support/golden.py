@@ -1,6 +1,6 @@
 """Fingerprints of a sample of kernels: generated code is not committed, its hash and cost are.
 
-python tests/support/golden.py    writes golden.json anew, after a change that is meant to change kernels
+python tests/support/golden.py rewrites golden.json after an intended change of kernels
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.functionals.registry import get_functional
 from cuanto.kernels import (
     atomic,
+    core_potential,
     direct,
     exchange_force,
     fitting_force,
@@ -76,7 +77,7 @@ def specs() -> list[KernelSpec]:
 
 
 def sources() -> list[Source]:
-    """Texts that are no class of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
+    """Texts other than classes of integrals: lists of quartets, J, atoms, semiempirical methods, functionals, grids."""
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
     chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]
@@ -87,6 +88,7 @@ def sources() -> list[Source]:
         chosen += [hermite_build.step_source(target, step) for step in hermite_build.STEPS]
         chosen += [fitting_force.fit_pairs_source(target), fitting_force.fit_expand_source(target)]
         chosen += [fitting_force.fit_force_source(target)]
+        chosen += [core_potential.core_source(target, name) for name in core_potential.KERNELS]
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]
         chosen += [nddo.repulsion_source(target, a, b) for a, b in ((1, 1), (4, 1), (9, 4))]

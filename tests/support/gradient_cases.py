@@ -1,6 +1,7 @@
-"""Reference gradients: rows of tests/data/gradient_references.json and how they are computed here.
+"""Reference energies and gradients: rows of tests/data/*_references.json and how they are computed here.
 
-A row says all about its calculation; `tools/make_gradient_references.py` writes them.
+A row says all about its calculation; `tools/make_gradient_references.py` and `make_core_potential_references.py` write
+them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import cuanto
 from places import DATA
 from scf_cases import basis
 
-FILE = DATA / "gradient_references.json"
+FILES = {name: DATA / f"{name}_references.json" for name in ("gradient", "core_potential")}
+FILE = FILES["gradient"]
 WITH_GRID, WITHOUT_GRID = 1e-6, 1e-8
-"""Largest difference, Hartree/Bohr."""
+"""Largest difference, Hartree/Bohr; rows with core potentials have the first of both."""
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12}
 Row = dict[str, Any]
 
 
 @lru_cache
-def references() -> list[Row]:
-    """All rows."""
-    found: list[Row] = json.loads(FILE.read_text())
+def references(kind: str = "gradient") -> list[Row]:
+    """All rows of a file."""
+    found: list[Row] = json.loads(FILES[kind].read_text())
     return found
 
 
@@ -33,12 +35,22 @@ def key(row: Row) -> str:
     """The name of a row."""
     form = " cartesian" if row["cartesian"] else ""
     fitting = "direct" if row["fitting"] == "none" else f"RI-{row['fitting'].upper()}"
-    return f"{row['molecule']} {row['method']}/{row['basis']}{form} {fitting}"
+    return f"{row['molecule']} {row['method']}/{basis_name(row)}{form} {fitting}"
+
+
+def basis_name(row: Row) -> str:
+    """The name of the basis; of several: that of the heavy element and the one for all others."""
+    return "+".join(row["basis"].values()) if isinstance(row["basis"], dict) else str(row["basis"])
 
 
 def tolerance(row: Row) -> float:
     """Largest difference from the reference, Hartree/Bohr."""
-    return WITHOUT_GRID if row["grid"] is None else WITH_GRID
+    return WITHOUT_GRID if row["grid"] is None and "start" not in row else WITH_GRID
+
+
+def energy_tolerance(row: Row) -> float:
+    """Largest difference from the reference, Hartree."""
+    return 1e-8 if row["grid"] is None else 1e-6
 
 
 def molecule_of(row: Row) -> cuanto.Molecule:
@@ -56,13 +68,14 @@ def bases(row: Row, mol: cuanto.Molecule) -> tuple[cuanto.Basis, cuanto.Basis | 
 
 
 def calculate(row: Row, backend: str = "cpu") -> cuanto.Result:
-    """Energy and gradient of a row."""
+    """Energy and gradient of a row; only the energy if the row has no gradient."""
     mol = molecule_of(row)
     orbital, aux = bases(row, mol)
     options: dict[str, Any] = {"fitting": row["fitting"], "auxbasis": aux, "backend": backend, **TIGHT}
     if row["grid"] is not None:
         options["grid"] = tuple(row["grid"])
-    return cuanto.gradient(mol, row["method"], orbital, **options)
+    compute = cuanto.energy if row.get("gradient", []) is None else cuanto.gradient
+    return compute(mol, row["method"], orbital, **options)
 
 
 def difference(row: Row, result: cuanto.Result) -> float:

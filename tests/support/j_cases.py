@@ -1,4 +1,4 @@
-"""What the tests of the J engine share: systems, densities, and J from elsewhere."""
+"""Shared by tests of the J engine: systems, densities, and reference values of J."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 EXACT = 1e-10
 """J against PySCF with the threshold 1e-12."""
 PER_THRESHOLD = 30.0
-"""How much larger than the threshold an element of J may be wrong: primitive pairs of an AO pair add up."""
+"""Largest error of an element of J in units of the threshold: errors of the primitive pairs of an AO pair add up."""
 MIXED = 1e-8
 """Mixed precision against double, elements of J."""
 MIXED_ENERGY = 1e-7

@@ -29,7 +29,7 @@ WAYS = {
     "block": {"diagonaliser": "pseudo", "variant": "block"},
     "sp2": {"diagonaliser": "sp2"},
 }
-"""Options of every diagonaliser."""
+"""Options that select each diagonaliser."""
 
 
 @lru_cache
@@ -58,7 +58,7 @@ def made(record: dict[str, Any], method: str = "") -> Molecule:
 
 
 def molecule(name: str, method: str = "") -> Molecule:
-    """From either reference."""
+    """A molecule of either reference."""
     molecules = reference()["molecules"]
     return made(molecules[name] if name in molecules else elements()["molecules"][name], method)
 
@@ -98,12 +98,12 @@ def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, 
 
 
 def layout_of(mol: Molecule, method: str) -> tuple[Layout, Array]:
-    """Where things stand, and positions of one molecule with a leading axis."""
+    """Layout of a molecule, and its positions with a leading batch axis."""
     return Layout(parameters(method.lower()), mol.symbols), positions([mol])
 
 
 def moved(mol: Molecule, seed: int) -> Molecule:
-    """Turned and shifted."""
+    """The molecule rotated and translated."""
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     Q = Q * np.linalg.det(Q)
@@ -115,9 +115,9 @@ def water_cluster(count: int, seed: int = 1) -> Molecule:
     rng, side = np.random.default_rng(seed), int(np.ceil(count ** (1 / 3)))
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
-    places = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
+    positions = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
     turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * place for Q, place in zip(turns, places, strict=True)])
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, positions, strict=True)])
     return Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM)
 
 

@@ -87,7 +87,7 @@ def assert_block(
 
 
 def describe(shells: Shells) -> str:
-    """What a failing test prints."""
+    """Description of shells for failing tests."""
     return ", ".join(
         f"l={s.l} {'pure' if s.pure else 'cartesian'} exponents {s.exponents.round(6).tolist()}" for s in shells
     )
@@ -163,7 +163,7 @@ def _libcint_arrays(shells: Shells, centres: Centres) -> tuple[NDArray[np.int32]
 
 
 # -------------------------------------------------------------------------------------- mpmath, forty digits
-# The formulas of McMurchie and Davidson once more, one element at a time, with digits enough for all
+# The formulas of McMurchie and Davidson, one element at a time, with enough digits to survive all
 # cancellation. A function is a polynomial {(i, j, k): coefficient} times exp(-a r^2) about its centre;
 # a charge distribution is {(t, u, v): coefficient} of Hermite Gaussians.
 

@@ -62,9 +62,9 @@ def sweep_sums(integrals: Integrals, sums: Array, bra_shell: Array, ket_shell: A
             left += results
             for o, value in enumerate(results if sweep.final else []):
                 bra, ket = sweep.block(o, integrals.ket_functions)
-                place = (i, bra, ket) if sweep.per_component else (0, bra, i)
-                assert np.isnan(block[place]), f"integral {place} is made twice"
-                block[place] = value
+                index = (i, bra, ket) if sweep.per_component else (0, bra, i)
+                assert np.isnan(block[index]), f"integral {index} is written twice"
+                block[index] = value
         source = np.array(left)
     assert not np.isnan(block).any(), "some integrals are not made"
     return block
@@ -75,7 +75,7 @@ def sweep_sums(integrals: Integrals, sums: Array, bra_shell: Array, ket_shell: A
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, decoded: places are ("u", i) or ("v", i)."""
+    """One statement, decoded: slots are ("u", i) or ("v", i)."""
 
     operation: str
     writes: tuple[tuple[str, int], ...]
@@ -85,15 +85,15 @@ class Statement:
 
     @property
     def reads(self) -> set[tuple[str, int]]:
-        """Places whose values it needs."""
-        return {place for pair in self.pairs for place in pair} if self.pairs else {self.source}
+        """Slots whose values it reads."""
+        return {slot for pair in self.pairs for slot in pair} if self.pairs else {self.source}
 
 
 def _calls(operation: str, destination: int, source: int, order: int) -> Statement:
     if operation == "out":
         return Statement(operation, (), source=("v", source), result=destination)
-    places = tuple(("v", destination + m) for m in range(order + 1 if operation == "boys" else 1))
-    return Statement(operation, places, source=("v", source))
+    positions = tuple(("v", destination + m) for m in range(order + 1 if operation == "boys" else 1))
+    return Statement(operation, positions, source=("v", source))
 
 
 def depth_first_statements(program: Program) -> Iterator[Statement]:
@@ -138,7 +138,8 @@ def _record(record: NDArray[np.int32]) -> Statement:
 
 @dataclass
 class Machine:
-    """Executes statements; a place that was not written is never read, and none lies outside the program's storage."""
+    """Executes statements; checks that every slot is written before it is read and lies inside the program's
+    storage."""
 
     program: Program
     uniform_inputs: Array
@@ -152,13 +153,13 @@ class Machine:
         self.values |= {("v", i): x for i, x in enumerate(self.lane_inputs)}
 
     def forget(self, statements: list[Statement]) -> None:
-        """Temporaries among the uniform values are no numbers of the program."""
+        """Mark temporaries among the uniform values as not yet written."""
         for statement in statements:
             if statement.operation == "uniform":
                 self.values.pop(statement.writes[0], None)
 
     def execute(self, statement: Statement) -> None:
-        """One statement."""
+        """Execute one statement."""
         missing = statement.reads - self.values.keys()
         assert not missing, f"{statement} reads {missing} before it is written"
         limits = {"u": self.program.uniforms, "v": self.program.slots}
@@ -176,7 +177,7 @@ class Machine:
 
 
 def run_depth_first(program: Program, uniform: Array, lane: Array) -> dict[int, Array]:
-    """Outputs by position; zero ones do not leave."""
+    """Run a depth-first program; returns its outputs by position, without zeros."""
     machine = Machine(program, uniform, lane)
     statements = list(depth_first_statements(program))
     machine.forget(statements)
@@ -186,13 +187,13 @@ def run_depth_first(program: Program, uniform: Array, lane: Array) -> dict[int, 
 
 
 def run_levels(program: Program, uniform: Array, lane: Array, seed: int = 0) -> dict[int, Array]:
-    """The statements of a level in random order; none reads or writes what another of its level writes."""
+    """Run a program by levels, statements in random order; none may read or write what another of its level writes."""
     machine = Machine(program, uniform, lane)
     levels = level_statements(program)
     machine.forget([statement for level in levels for statement in level])
     rng = np.random.default_rng(seed)
     for level in levels:
-        written = [place for statement in level for place in statement.writes]
+        written = [slot for statement in level for slot in statement.writes]
         assert len(written) == len(set(written)), "two statements of a level write the same place"
         for statement in level:
             others = set(written) - set(statement.writes)

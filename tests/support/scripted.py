@@ -42,7 +42,7 @@ def compiler_script(path: Path, body: str, version: str = "scripted 1.0") -> str
 
 @contextmanager
 def forgotten_compiler() -> Iterator[None]:
-    """The choice of a compiler is made anew inside, and again afterwards."""
+    """Forget the chosen compiler on entry and on exit."""
     compiler.find_compiler.cache_clear()
     try:
         yield
@@ -75,7 +75,7 @@ def start_python(code: str, cache: Path, **environment: str) -> subprocess.Popen
 
 
 def run_python(code: str, cache: Path, **environment: str) -> str:
-    """What it prints; it must end well."""
+    """Run code in a new process and return its output; it must succeed."""
     process = start_python(code, cache, **environment)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"status {process.returncode}\n{out}\n{err}"
@@ -89,7 +89,7 @@ def finals(folder: Path) -> list[Path]:
 
 
 def drafts(folder: Path) -> list[Path]:
-    """Files that are being written, or were when something ended."""
+    """Temporary files of running or interrupted compilations."""
     return sorted(path for path in folder.iterdir() if path.name.startswith("."))
 
 

@@ -1,7 +1,8 @@
 """Values of other programs for every class, from data/blocks.npz, and the same blocks on any backend.
 
 A class is one block: a shell of a first basis, one of a second, and for (pq|P) one of an auxiliary basis. Of each block
-the file has some elements, the largest, and a sum over all with weights cos(k), so that no element can be wrong unseen.
+the file has some elements, the largest, and a sum over all with weights cos(k), so that no wrong element goes
+unnoticed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FILE = DATA / "blocks.npz"
 OPERATORS = ("overlap", "kinetic", "dipole", "nuclear", "2c", "3c")
 SETTINGS = ("near", "shared centre", "tight first", "tight second")
 ILL_CONDITIONED = "tight second"
-"""Here pairs of shells are left to the McMurchie-Davidson scheme; in the other settings none is."""
+"""Settings whose ill-conditioned pairs use the McMurchie-Davidson scheme; other settings have none."""
 FORMS = {"pure": True, "cartesian": False}
 L_MAX, AUX_MAX = 5, 6
 
@@ -61,7 +62,7 @@ class Scene:
         return [self.first, self.second, self.aux] if operator == "3c" else [self.first, self.second]
 
     def extra(self, operator: str) -> dict[str, Array]:
-        """What the reference takes beside shells and centres."""
+        """Further arguments of the reference, besides shells and centres."""
         return {"charges": self.charges, "positions": self.positions} if operator == "nuclear" else {}
 
 
@@ -169,8 +170,8 @@ def _by_reference(here: Scene, operator: str, wanted: Wanted) -> Array:
     sides = here.sides(operator)
     values = np.full((3 if operator == "dipole" else 1, *(b.nbf for b in sides)), np.nan)
     for momenta in wanted:
-        shells, centres, place = block_of(sides, momenta)
-        values[place] = reference_block(operator, shells, centres, **here.extra(operator))
+        shells, centres, index = block_of(sides, momenta)
+        values[index] = reference_block(operator, shells, centres, **here.extra(operator))
     return values
 
 
@@ -178,11 +179,11 @@ def _by_reference(here: Scene, operator: str, wanted: Wanted) -> Array:
 
 
 def block_of(sides: list[Basis], momenta: tuple[int, ...]) -> tuple[list[Shell], list[Array], tuple[Any, ...]]:
-    """Shells and centres of a class (a shell's number is its momentum), and where its block is in the array."""
+    """Shells and centres of a class (a shell's number is its momentum), and the index of its block in the array."""
     shells = [b.shells[l] for b, l in zip(sides, momenta, strict=True)]
     first = [int(b.offsets[l]) for b, l in zip(sides, momenta, strict=True)]
-    place = (..., *(slice(i, i + shell.nbf) for i, shell in zip(first, shells, strict=True)))
-    return shells, [b.R_ax[l] for b, l in zip(sides, momenta, strict=True)], place
+    index = (..., *(slice(i, i + shell.nbf) for i, shell in zip(first, shells, strict=True)))
+    return shells, [b.R_ax[l] for b, l in zip(sides, momenta, strict=True)], index
 
 
 def assert_stored(values: Array, operator: str, setting: str, form: str, wanted: Wanted = (), what: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Random bytes and damaged files thrown at the readers: only `InputError`, and always one line."""
+"""Random bytes and damaged files: readers raise only `InputError`, always with a one-line message."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Molecules and XYZ files: what is read, and the one line of every complaint."""
+"""Molecules and XYZ files: reading, and one-line error messages."""
 
 import pickle
 import subprocess
@@ -122,7 +122,7 @@ BAD_TEXTS = {
     "underscore": (atoms("He 0 1_0 0"), "coordinate '1_0' is not a number"),
     "comma": (atoms("He 0,0 0 0"), "coordinate '0,0' is not a number"),
     "huge": (atoms("He 0 0 1e7"), "are the units Angstrom?"),
-    "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same place"),
+    "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same position"),
     "nanometre": (atoms("O 0 0 0.0117", "H 0 0.0757 -0.0469"), r"are 0.096 Angstrom apart.*nm"),
     "element": (atoms("Xq 0 0 0"), r"line 3: unknown element 'Xq'; did you mean 'Xe'\?"),
     "element number": (atoms("119 0 0 0"), "atomic number '119' is not between 1 and 118"),

@@ -118,7 +118,7 @@ def small_term(functional: str, spins: int, backend: str = "cpu", **more: Any) -
     mol = Molecule.from_string("3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n")
     orbital = basis("6-31g", mol)
     settings = GridSettings(level=(15, 50), **more.pop("settings", {}))
-    made = ExchangeCorrelation(
+    result = ExchangeCorrelation(
         XCPotential(get_functional(functional), get_backend(backend), spins), mol, orbital, settings, **more
     )
     from cuanto import integrals
@@ -126,7 +126,7 @@ def small_term(functional: str, spins: int, backend: str = "cpu", **more: Any) -
     S = integrals.overlap(orbital, backend="cpu")
     w, U = np.linalg.eigh(S)
     C = (U / np.sqrt(w)) @ np.linalg.qr(np.random.default_rng(8).normal(size=S.shape))[0]
-    return made, np.stack([C[:, :5], C[:, 2:7]])[:spins] * (np.sqrt(2.0) if spins == 1 else 1.0)
+    return result, np.stack([C[:, :5], C[:, 2:7]])[:spins] * (np.sqrt(2.0) if spins == 1 else 1.0)
 
 
 @pytest.mark.parametrize("spins", [1, 2])

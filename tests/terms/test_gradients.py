@@ -42,7 +42,7 @@ NAMES = [
 ]
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
 SLOW = ("nuclear repulsion", "exchange", "long-range exchange", "coulomb fitted for j")
-"""Not on `simt`: no kernel, tests/coulomb/test_exchange_forces.py, and nothing of its own."""
+"""Terms not tested on `simt`: without kernels, or covered by tests/coulomb/test_exchange_forces.py."""
 
 
 @cache
@@ -52,7 +52,7 @@ def device_of(name: str) -> Backend:
 
 
 def make_term(name: str, R_ax: Any, around: Any = AROUND, backend: str = "cpu", orbital: str = "6-31g*") -> Term:
-    """A term with atoms and point charges at these places."""
+    """A term with atoms and point charges at these positions."""
     mol, device = Molecule(list(SYMBOLS), R_ax), device_of(backend)
     surroundings = Surroundings.of(CHARGES, around, field=FIELD)
     functions = basis(orbital, mol)
@@ -164,9 +164,9 @@ def shells_to(l_max: int, backend: Backend) -> tuple[Basis, Any]:
     rng = np.random.default_rng(9)
     shells = [random_shell(rng, l, nprim=2, ncol=1, pure=l % 2 == 0) for l in range(l_max + 1)]
     placed = [replace(shell, atom=k % 3) for k, shell in enumerate(shells)]
-    made = Basis.from_shells(placed, PLACES)
-    A = rng.normal(size=(made.nbf, made.nbf)) / made.nbf
-    return made, backend.to_device(A + A.T)
+    result = Basis.from_shells(placed, PLACES)
+    A = rng.normal(size=(result.nbf, result.nbf)) / result.nbf
+    return result, backend.to_device(A + A.T)
 
 
 @pytest.mark.parametrize("l_max", [2, 4])

@@ -45,16 +45,16 @@ def symmetric(rng: np.random.Generator, spins: int) -> Any:
     "name", ["core", "nuclear repulsion", "coulomb", "exchange", "coulomb fitted", "exchange fitted"]
 )
 def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
-    rng, made = np.random.default_rng(3), term(name)
+    rng, result = np.random.default_rng(3), term(name)
     D, V, h = symmetric(rng, spins), symmetric(rng, spins), 1e-3
-    _, F = made.fock(D, None)
-    slope = (float(made.fock(D + h * V, None)[0]) - float(made.fock(D - h * V, None)[0])) / (2 * h)
+    _, F = result.fock(D, None)
+    slope = (float(result.fock(D + h * V, None)[0]) - float(result.fock(D - h * V, None)[0])) / (2 * h)
     expected = 0.0 if F is None else float((F * V).sum())
     assert abs(slope - expected) < FINITE_DIFFERENCE * max(1.0, abs(expected))
 
 
 def test_a_term_only_needs_a_name_and_a_fock_matrix() -> None:
-    """The rest has defaults; dispersion has a gradient, and builders have notes of their own."""
+    """Everything else has defaults; dispersion implements a gradient, and builders have notes."""
 
     class Own(Term):
         name = "own"

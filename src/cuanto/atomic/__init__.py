@@ -4,8 +4,8 @@
     atom = Atom(Nucleus(2, "gaussian"), basis, Occupation(closed=(1,)))
     result = solve(atom)                                    # AtomResult: energy, parts, virial, spinors
     result = solve(atom, ScfSettings(c=1e5), start=result)  # from those spinors
-Two-electron integrals depend on the exponents only: a `Repulsion(basis)` given to `solve(..., repulsion=...)` serves
-again when c, the nucleus or the occupation changes. Between programs: `SavedSpinors.of(result).save(path)`, then
+Two-electron integrals depend on the exponents only: a `Repulsion(basis)` given to `solve(..., repulsion=...)` can be
+reused when c, the nucleus or the occupation changes. Between programs: `SavedSpinors.of(result).save(path)`, then
 `solve(..., start=SavedSpinors.load(path))`.
 """
 

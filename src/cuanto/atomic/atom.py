@@ -89,7 +89,7 @@ class Atom:
 
 @dataclass(frozen=True, kw_only=True)
 class ScfSettings:
-    """How the equations are solved; thresholds are the largest changes of density matrix elements, by block.
+    """How the equations are solved; thresholds limit the changes of density matrix elements, by block.
 
     `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
     spinors are rotated if the rotations are small.
@@ -161,7 +161,7 @@ class AtomResult:
     """Result of a calculation; `converged` must be checked.
 
     `parts` (Hartree): one_electron, two_electron, kinetic, rest_mass (0 without relativity), nuclear_attraction,
-    electron_repulsion. `virial` is -(V_ne + V_ee)/T, at the basis limit 1 (2 without relativity) for a point nucleus.
+    electron_repulsion. `virial` is -(V_ne + V_ee)/T, for a point nucleus 1 at the basis limit (2 without relativity).
     `coefficients`: occupied spinors of every symmetry, [large; small] x shells, to start another calculation.
     """
 

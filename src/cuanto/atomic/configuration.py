@@ -20,7 +20,7 @@ from cuanto.atomic.species import LETTERS, SPECIES
 from cuanto.errors import InputError, require
 from cuanto.scf.configurations import Configuration, capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 NOBLE_GASES = ("He", "Ne", "Ar", "Kr", "Xe", "Rn", "Og")
 _SUBSHELL = re.compile(r"(?P<n>\d)(?P<l>[spdfg])\^?\{?(?P<q>\d{1,2})\}?", re.ASCII)
@@ -146,28 +146,28 @@ def _log_binomial(N: float, n: float) -> float:
 
 def parse_configuration(text: str) -> Configuration:
     """Electrons by subshell from '1s2 2s2 2p3' or '[Ar] 3d5 4s1'."""
-    held: Configuration = {}
+    subshells: Configuration = {}
     rest = text.strip()
     if core := _CORE.match(rest):
         symbol = core["core"].capitalize()
         if symbol not in NOBLE_GASES:
             raise InputError(f"core [{core['core']}]: it may be {', '.join(f'[{gas}]' for gas in NOBLE_GASES)}")
-        held, rest = configuration(ATOMIC_NUMBERS[symbol]), rest[core.end() :]
+        subshells, rest = configuration(ATOMIC_NUMBERS[symbol]), rest[core.end() :]
     seen: set[tuple[int, int]] = set()
     for word in rest.replace(",", " ").split():
         found = _SUBSHELL.fullmatch(word.lower())
         if found is None:
-            raise InputError(f"configuration {quoted(text)}: {quoted(word)} is not a subshell such as 3d5")
+            raise InputError(f"configuration {quote(text)}: {quote(word)} is not a subshell such as 3d5")
         n, l, q = int(found["n"]), LETTERS.index(found["l"]), int(found["q"])
-        shell = f"configuration {quoted(text)}: {n}{LETTERS[l]}"
-        require(l < n, f"configuration {quoted(text)}: there is no {n}{LETTERS[l]}")
+        shell = f"configuration {quote(text)}: {n}{LETTERS[l]}"
+        require(l < n, f"configuration {quote(text)}: there is no {n}{LETTERS[l]}")
         require(q <= capacity(l), f"{shell} holds {capacity(l)} electrons, not {q}")
         require((n, l) not in seen, f"{shell} is given twice")
         seen.add((n, l))
-        held[n, l] = float(q)
-    held = {nl: q for nl, q in held.items() if q > 0}
-    require(held, f"configuration {quoted(text)} has no electrons; write one such as '1s2 2s2 2p3'")
-    return held
+        subshells[n, l] = float(q)
+    subshells = {nl: q for nl, q in subshells.items() if q > 0}
+    require(subshells, f"configuration {quote(text)} has no electrons; write one such as '1s2 2s2 2p3'")
+    return subshells
 
 
 def ground_configuration(symbol: str, charge: int = 0) -> Configuration:
@@ -178,24 +178,24 @@ def ground_configuration(symbol: str, charge: int = 0) -> Configuration:
     return configuration(number, charge)
 
 
-def configuration_text(held: Configuration) -> str:
+def configuration_text(subshells: Configuration) -> str:
     """'[Ar] 3d5 4s1': the configuration with the largest possible noble-gas core."""
     core = ""
     for symbol in reversed(NOBLE_GASES):
         inner = configuration(ATOMIC_NUMBERS[symbol])
-        if all(held.get(nl) == q for nl, q in inner.items()) and len(held) > len(inner):
-            core, held = f"[{symbol}] ", {nl: q for nl, q in held.items() if nl not in inner}
+        if all(subshells.get(nl) == q for nl, q in inner.items()) and len(subshells) > len(inner):
+            core, subshells = f"[{symbol}] ", {nl: q for nl, q in subshells.items() if nl not in inner}
             break
-    return core + " ".join(f"{n}{LETTERS[l]}{held[n, l]:g}" for n, l in sorted(held))
+    return core + " ".join(f"{n}{LETTERS[l]}{subshells[n, l]:g}" for n, l in sorted(subshells))
 
 
-def occupation_of(held: Configuration, l_max: int | None = None) -> Occupation:
+def occupation_of(subshells: Configuration, l_max: int | None = None) -> Occupation:
     """Closed and open shells up to `l_max`; only the highest occupied subshell of each angular momentum may be open."""
-    l_max = max([l_max or 0, *(l for _, l in held)])
+    l_max = max([l_max or 0, *(l for _, l in subshells)])
     closed, opened = [0] * (2 * l_max + 1), [False] * (2 * l_max + 1)
     parts: list[tuple[tuple[float, ...], ...]] = []  # per open subshell: the ways to fill its species
     for l in range(l_max + 1):
-        own = {n: q for (n, m), q in held.items() if m == l}
+        own = {n: q for (n, m), q in subshells.items() if m == l}
         species = [0] if l == 0 else [2 * l - 1, 2 * l]
         for i, n in enumerate(sorted(own)):
             require(n == l + 1 + i, f"{n}{LETTERS[l]} is occupied but {l + 1 + i}{LETTERS[l]} is not")

@@ -20,26 +20,27 @@ from cuanto.basis.formats import shell_to_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
-    """Exponents of s, p, d, ..., decreasing; those of j = l-1/2 and j = l+1/2 together."""
+    """Exponents of s, p, d, ..., in descending order; j = l-1/2 and j = l+1/2 are merged."""
     l_max = SPECIES[basis.nsym - 1].l
     own = list(zip(SPECIES, basis.exponents, strict=False))
     return [sorted({float(a) for s, z in own if s.l == l for a in z}, reverse=True) for l in range(l_max + 1)]
 
 
-def uncontracted(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
-    """A table with every primitive as a shell of its own."""
+def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
+    """Make a table in which every primitive is a separate shell."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
     return ElementTable(symbol, tuple(shells), source)
 
 
-def contracted(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
     """A table of the occupied orbitals of a non-relativistic atom, with `diffuse` primitives for each momentum.
 
-    Relativistic spinors are no contraction for a non-relativistic molecule: their 1s is contracted to its own scale.
+    Relativistic spinors are unsuitable for a non-relativistic molecule, because relativity contracts their inner
+    shells.
     """
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
@@ -119,15 +120,15 @@ SUFFIXES |= {".gbs": basis_gaussian, ".g94": basis_gaussian}
 
 
 def format_of(path: str | os.PathLike[str]) -> Writer:
-    """The writer for the suffix of the name."""
+    """Return the writer for the suffix of a file name."""
     found = SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
-        raise InputError(f"{quoted(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
+        raise InputError(f"{quote(os.fspath(path), 200)}: a basis file ends in {', '.join(SUFFIXES)}")
     return found
 
 
 def basis_text(path: str | os.PathLike[str], tables: Sequence[ElementTable], name: str, description: str) -> str:
-    """The text of a file of this name."""
+    """Return the text of a file with this name."""
     return format_of(path)(tables, name, description)
 
 

@@ -20,7 +20,7 @@ from cuanto.files import save_npz
 
 @dataclass(frozen=True, eq=False)
 class SavedSpinors:
-    """Occupied spinors of a calculation, which a file can hold, as the start of another one."""
+    """Occupied spinors of a calculation, from which another one can start; can be saved to a file."""
 
     basis: AtomBasis
     coefficients: tuple[Array, ...]
@@ -39,20 +39,20 @@ class SavedSpinors:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:
-        """Read such a file."""
+        """Read a file written by `save`."""
         try:
-            with Path(path).open("rb") as file, np.load(file) as kept:
-                count = sum(name.startswith("exponents_") for name in kept.files)
-                basis = AtomBasis(tuple(kept[f"exponents_{i}"] for i in range(count)))
-                coefficients = tuple(kept[f"coefficients_{i}"] for i in range(count))
-                relativistic = bool(kept["relativistic"])
+            with Path(path).open("rb") as file, np.load(file) as data:
+                count = sum(name.startswith("exponents_") for name in data.files)
+                basis = AtomBasis(tuple(data[f"exponents_{i}"] for i in range(count)))
+                coefficients = tuple(data[f"coefficients_{i}"] for i in range(count))
+                relativistic = bool(data["relativistic"])
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
             raise InputError(
-                f"{os.fspath(path)} holds no spinors of an atom ({error}): give a file saved by cuanto"
+                f"{os.fspath(path)} does not contain the spinors of an atom ({error}): give a file saved by cuanto"
             ) from None
         for z, C in zip(basis.exponents, coefficients, strict=True):
             if C.ndim != 2 or len(C) != len(z) * (2 if relativistic else 1) or not np.isfinite(C).all():
-                raise InputError(f"{os.fspath(path)} is damaged: its spinors do not fit its exponents")
+                raise InputError(f"{os.fspath(path)} is damaged: its spinors do not match its exponents")
         return cls(basis, coefficients, relativistic)
 
 
@@ -65,7 +65,7 @@ def guess(
     found = []
     for i, one in enumerate(cores):
         count = atom.occupation.shells(i)
-        U = None if start is None else _projected(atom, settings, one, i, start)
+        U = None if start is None else _project(atom, settings, one, i, start)
         if U is None or U.shape[1] < count:
             _, vectors = np.linalg.eigh(one.X.T @ one.h @ one.X)
             U = vectors[:, one.negative :]
@@ -73,8 +73,8 @@ def guess(
     return found
 
 
-def _projected(atom: Atom, settings: ScfSettings, one: Core, i: int, start: SavedSpinors) -> Array | None:
-    """Nearest spinors in the new functions; a missing small component is that of the kinetic balance, p/2c."""
+def _project(atom: Atom, settings: ScfSettings, one: Core, i: int, start: SavedSpinors) -> Array | None:
+    """Project spinors onto the new functions; a missing small component follows from kinetic balance, p/2c."""
     if i >= start.basis.nsym:
         return None
     species, z_p, y_p = SPECIES[i], atom.basis.exponents[i], start.basis.exponents[i]
@@ -87,5 +87,5 @@ def _projected(atom: Atom, settings: ScfSettings, one: Core, i: int, start: Save
     U = one.X.T @ projected
     if U.shape[1] == 0 or U.shape[1] > U.shape[0]:
         return None
-    # Gram-Schmidt in this order leaves the space of the closed spinors as it is
+    # Gram-Schmidt in this order does not change the space of the closed spinors
     return np.asarray(np.linalg.qr(U)[0])

@@ -14,17 +14,17 @@ import numpy as np
 
 from cuanto.atomic.atom import LARGEST_EXPONENT, SMALLEST_EXPONENT, SPEED_OF_LIGHT, Atom, AtomBasis, ScfSettings
 from cuanto.atomic.configuration import Occupation
-from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, one_of, real, whole
+from cuanto.atomic.namelist import LOGICAL, NUMBER, POSITIVE, Group, NamelistReader, integer, one_of, real
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.errors import InputError, require
-from cuanto.system.text import quoted, read_text, shown
+from cuanto.system.text import quote, read_text, shown
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
 LIMITS = {"c": (1.0, 1e12), "znuc": (1e-3, 1e3), "rnuc": (1e-10, 1e3), "alpha": (1e-6, 1e20), "rhobeg": (1e-12, 10.0)}
-"""Outside of these limits, numbers overflow or nothing is bound."""
+"""Outside these limits, numbers overflow or no electron is bound."""
 SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
 
@@ -41,7 +41,7 @@ class TrustRegion:
 
 @dataclass(frozen=True, eq=False)
 class AtomInput:
-    """A job; `optimise` is None for a single energy."""
+    """A calculation of an atom; `optimise` is None for a single energy."""
 
     title: str
     nucleus: Nucleus
@@ -57,17 +57,17 @@ class AtomInput:
 
 
 def read_input(path: str | os.PathLike[str]) -> AtomInput:
-    """The job in a file whose name ends in .inp."""
+    """Read a job from a file whose name ends in .inp."""
     name = os.fspath(path)
-    require(name.lower().endswith(".inp"), f"{quoted(name, 200)}: the name of an input file of an atom ends in .inp")
+    require(name.lower().endswith(".inp"), f"{quote(name, 200)}: the name of an input file of an atom ends in .inp")
     return parse_input(read_text(path, "input file"), name)
 
 
 def parse_input(text: str, source: str = "input") -> AtomInput:
-    """The job in the text of a file; `source` begins every message."""
+    """Parse the text of an input file; every error message begins with `source`."""
     reader = NamelistReader(text, shown(source))
     if reader.title[:1] in ("$", "&"):
-        raise reader.error(f"expected a title, found the group {quoted(reader.title.split()[0])}")
+        raise reader.error(f"expected a title, found the group {quote(reader.title.split()[0])}")
     if len(reader.title) > 200:
         raise reader.error(f"the title has {len(reader.title)} characters; 200 are allowed")
     job, c = _contrl(reader.group("contrl"))
@@ -81,7 +81,7 @@ def parse_input(text: str, source: str = "input") -> AtomInput:
     occupation = _econfig(reader.group("econfig", "seconfig"), nucleus.charge, sizes)
     settings = _scf(reader.group("scf"), c)
     if (left := reader.take()) is not None:
-        raise reader.error(f"{quoted(left.text)} after the last group")
+        raise reader.error(f"{quote(left.text)} after the last group")
     return AtomInput(reader.title, nucleus, basis, occupation, settings, trust)
 
 
@@ -96,7 +96,7 @@ def _contrl(group: Group) -> tuple[str, float]:
 def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha")
     charge = group.get("znuc", SENSIBLE["znuc"])
-    model = NUCLEI[group.get("nucmdl", whole(1, 3), 1)]
+    model = NUCLEI[group.get("nucmdl", integer(1, 3), 1)]
     sizes: dict[str, float] = {key: group.get(key, SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
@@ -108,16 +108,16 @@ def _nucleus(group: Group, c: float) -> Nucleus:
 
 def _bas(group: Group) -> tuple[int, str, int]:
     group.allow("nsym", "bastype", "ngroup")
-    nsym = group.get("nsym", whole(1, len(SPECIES)))
-    return nsym, group.get("bastype", one_of("wtbs", "rdin")), group.get("ngroup", whole(1, nsym), 1)
+    nsym = group.get("nsym", integer(1, len(SPECIES)))
+    return nsym, group.get("bastype", one_of("wtbs", "rdin")), group.get("ngroup", integer(1, nsym), 1)
 
 
 def _wtbs(group: Group, nsym: int, ngroup: int) -> WellTempered:
     group.allow("wtbspara", "nbs", "start", "groups")
     parameters = group.array("wtbspara", NUMBER, len(NAMES) * ngroup, f"ngroup={ngroup}")
-    nbs = group.array("nbs", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}")
-    start = group.array("start", whole(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}", 1)
-    groups = group.array("groups", whole(1, ngroup), nsym, f"nsym={nsym}", 1)
+    nbs = group.array("nbs", integer(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}")
+    start = group.array("start", integer(1, MAX_FUNCTIONS), nsym, f"nsym={nsym}", 1)
+    groups = group.array("groups", integer(1, ngroup), nsym, f"nsym={nsym}", 1)
     ranges = tuple((a, a + n - 1) for a, n in zip(start, nbs, strict=True))
     basis = WellTempered(parameters, ranges, groups)
     if reason := basis.invalid_reason():
@@ -166,15 +166,15 @@ def _newuoa(reader: NamelistReader, job: str) -> TrustRegion | None:
     )
     if end >= begin:
         raise group.error("rhoend", f"is {end:g}; it must be smaller than rhobeg = {begin:g}")
-    iprint = group.get("iprint", whole(0, 3), TrustRegion.iprint)
-    trust = TrustRegion(begin, end, iprint, group.get("maxfun", whole(1, 10**9), TrustRegion.maxfun))
+    iprint = group.get("iprint", integer(0, 3), TrustRegion.iprint)
+    trust = TrustRegion(begin, end, iprint, group.get("maxfun", integer(1, 10**9), TrustRegion.maxfun))
     return trust if job == "bsopt" else None
 
 
 def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
     group.allow("nclose", "nopen", "freeel", "autogen", "nconf")
-    nclose = group.array("nclose", whole(0, MAX_FUNCTIONS), len(sizes), f"nsym={len(sizes)}")
-    nopen = group.array("nopen", whole(0, 1), len(sizes), f"nsym={len(sizes)}", 0)
+    nclose = group.array("nclose", integer(0, MAX_FUNCTIONS), len(sizes), f"nsym={len(sizes)}")
+    nopen = group.array("nopen", integer(0, 1), len(sizes), f"nsym={len(sizes)}", 0)
     for i, size in enumerate(sizes):
         if nclose[i] + nopen[i] > size:
             spinors = f"asks for {nclose[i] + nopen[i]} spinors of {SPECIES[i].label}"
@@ -197,7 +197,7 @@ def _econfig(group: Group, charge: float, sizes: tuple[int, ...]) -> Occupation:
 
 
 def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], free: float) -> Occupation:
-    automatic, count = group.get("autogen", LOGICAL, False), group.get("nconf", whole(0, 10_000), 0)
+    automatic, count = group.get("autogen", LOGICAL, False), group.get("nconf", integer(0, 10_000), 0)
     if not any(nopen):
         if count and not automatic:
             raise group.error("nconf", f"is {count}, but nopen has no open spinor")
@@ -209,7 +209,7 @@ def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], f
     try:
         if automatic:
             return Occupation.all_of(nclose, nopen, round(free))
-        listed, weights = _listed(group.reader, nopen, free, count)
+        listed, weights = _read_configurations(group.reader, nopen, free, count)
         return Occupation(nclose, tuple(map(bool, nopen)), listed, weights)
     except InputError as error:
         if str(error).startswith(group.reader.source):
@@ -217,10 +217,10 @@ def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], f
         raise group.error("nopen", f"does not suit the configurations: {error}") from None
 
 
-def _listed(
+def _read_configurations(
     reader: NamelistReader, nopen: tuple[int, ...], free: float, count: int
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...] | None]:
-    """Lines of occupations, each followed by a weight or none of them."""
+    """Read lines of occupations; either all of them end with a weight, or none."""
     species = [i for i, n in enumerate(nopen) if n]
     rows: list[tuple[float, ...]] = []
     weights: list[float] = []
@@ -248,8 +248,8 @@ def _scf(group: Group, c: float) -> ScfSettings:
     group.allow("maxitr", "ixtrp", "dfctr", "thdll", "thdsl", "thdss")
     return ScfSettings(
         c=c,
-        max_iterations=group.get("maxitr", whole(1, 100_000), 50),
-        accelerator="diis" if group.get("ixtrp", whole(0, 1), 0) else "damping",
+        max_iterations=group.get("maxitr", integer(1, 100_000), 50),
+        accelerator="diis" if group.get("ixtrp", integer(0, 1), 0) else "damping",
         damping=group.get("dfctr", real(0.0, math.nextafter(1.0, 0.0)), 0.3),
         threshold_LL=group.get("thdll", POSITIVE, 1e-5),
         threshold_SL=group.get("thdsl", POSITIVE, 1e-7),

@@ -13,7 +13,7 @@ from numpy.linalg import LinAlgError
 
 from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.export import contracted, uncontracted
+from cuanto.atomic.export import contracted_table, uncontracted_table
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
@@ -25,13 +25,13 @@ from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.scf.configurations import Configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
-from cuanto.system.text import parse_real, quoted
+from cuanto.system.text import parse_real, quote
 
 TIGHT: dict[str, Any] = {"threshold_LL": 1e-8, "threshold_SL": 1e-10, "threshold_SS": 1e-12}
-"""Thresholds of the density that spinor energies need."""
+"""Density thresholds for accurate spinor energies."""
 
 ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "threshold_SS": 1e-10}
-"""Thresholds for a relative error of the energy of 1e-13; nearly dependent sets reach no more than this."""
+"""Density thresholds for a relative energy error of 1e-13, the best that nearly dependent sets reach."""
 
 NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
 SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
@@ -53,36 +53,36 @@ def element_job(
     ranges: str | None = None,
     settings: dict[str, Any] | None = None,
 ) -> AtomInput:
-    """A calculation of an element in its ground configuration, or another one, in a basis set by name.
+    """Make the job of an element, by default in its ground configuration, in a basis set given by name.
 
     `basis`: `wtbs` (the table), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
-    Exchange, of which the exponents are used. `parameters` and `ranges` override those of the table.
+    Exchange (only exponents are used). `parameters` and `ranges` override those of the table.
     """
     symbol = symbol_of(element)
-    held = _configuration(symbol, configuration, charge)
-    found = _basis(symbol, basis, held, parameters, ranges) if isinstance(basis, str) else basis
+    subshells = _configuration(symbol, configuration, charge)
+    found = _basis(symbol, basis, subshells, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
-    l_max, needed = (len(top) - 1) // 2, max(l for _, l in held)
-    require(l_max >= needed, f"{configuration_text(held)} needs {LETTERS[needed]} functions; the basis has none")
-    title = f"{symbol}, {configuration_text(held)}"
+    l_max, needed = (len(top) - 1) // 2, max(l for _, l in subshells)
+    require(l_max >= needed, f"{configuration_text(subshells)} needs {LETTERS[needed]} functions; the basis has none")
+    title = f"{symbol}, {configuration_text(subshells)}"
     thresholds = TIGHT if isinstance(found, WellTempered) else ENERGY_ONLY
     scf = ScfSettings(**{**thresholds, **(settings or {})})
-    return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(held, l_max), scf)
+    return AtomInput(title, Nucleus(ATOMIC_NUMBERS[symbol], nucleus), found, occupation_of(subshells, l_max), scf)
 
 
 def _configuration(symbol: str, text: str | None, charge: int | None) -> Configuration:
     if text is None:
         return ground_configuration(symbol, charge or 0)
-    held = parse_configuration(text)
-    electrons, number = sum(held.values()), ATOMIC_NUMBERS[symbol]
+    subshells = parse_configuration(text)
+    electrons, number = sum(subshells.values()), ATOMIC_NUMBERS[symbol]
     if charge is not None and electrons != number - charge:
         raise InputError(f"{text} has {electrons:g} electrons, {symbol} with charge {charge} has {number - charge}")
     require(electrons < 2 * number + 1, f"{text} has {electrons:g} electrons, more than {symbol} can bind")
-    return held
+    return subshells
 
 
 def _basis(
-    symbol: str, name: str, held: Configuration, parameters: str | None, ranges: str | None
+    symbol: str, name: str, subshells: Configuration, parameters: str | None, ranges: str | None
 ) -> WellTempered | AtomBasis:
     if name.lower() == "wtbs":
         if parameters is not None and ranges is not None:
@@ -92,8 +92,10 @@ def _basis(
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
-        raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quoted(name)}")
-    return limit_basis(symbol, max(l for _, l in held)) if name.lower() == "limit" else _library_basis(symbol, name)
+        raise InputError(f"parameters and ranges belong to --basis wtbs, not to {quote(name)}")
+    return (
+        limit_basis(symbol, max(l for _, l in subshells)) if name.lower() == "limit" else _library_basis(symbol, name)
+    )
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
@@ -101,7 +103,7 @@ def parse_parameters(text: str) -> tuple[float, ...]:
     values = [parse_real(word) for word in text.replace(",", " ").split()]
     good = [value for value in values if value is not None]
     if len(values) != 4 or len(good) != 4:
-        raise InputError(f"parameters {quoted(text)}: give four numbers alpha,beta,delta,gamma")
+        raise InputError(f"parameters {quote(text)}: give four numbers alpha,beta,delta,gamma")
     return tuple(good)
 
 
@@ -112,7 +114,7 @@ def parse_ranges(text: str) -> dict[str, Range]:
     while position < len(text.rstrip()):
         match = _RANGE.match(text, position)
         if match is None or match[1].lower() in found or not 1 <= int(match[2]) <= int(match[3]) <= 200:
-            raise InputError(f"ranges {quoted(text)}: write them as s(1:18)p(3:9), indices from 1 to 200")
+            raise InputError(f"ranges {quote(text)}: write them as s(1:18)p(3:9), indices from 1 to 200")
         found[match[1].lower()] = (int(match[2]), int(match[3]))
         position = match.end()
     return found
@@ -126,20 +128,20 @@ def limit_basis(symbol: str, l_max: int) -> AtomBasis:
 
 
 def _library_basis(symbol: str, name: str) -> AtomBasis:
-    """The exponents of a basis set for molecules, without its contractions."""
+    """Return the exponents of a molecular basis set, without its contractions."""
     shells = element_tables(name, [symbol])[symbol].shells
     l_max = max((shell.l for shell in shells), default=-1)
     by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
     if not by_l or not all(by_l) or l_max >= len(LETTERS):
-        raise InputError(f"basis {quoted(name)} of {symbol} must have functions s, p, ... up to g without a gap")
+        raise InputError(f"basis {quote(name)} of {symbol} must have functions s, p, ... up to g without a gap")
     return AtomBasis.by_momentum(by_l)
 
 
 class AtomEnergy:
     """The energy of an atom as a function of its well-tempered set, independent of what was computed before.
 
-    Every SCF starts from the spinors in the set of the job. Those of the previous set would be nearer, but then an
-    interrupted optimisation would continue with slightly different energies and on another path.
+    Every SCF starts from the spinors in the set of the job. The spinors of the previous set would be a better start,
+    but an interrupted optimisation would then continue with slightly different energies.
     """
 
     def __init__(self, job: AtomInput, backend: str = "auto") -> None:
@@ -151,7 +153,7 @@ class AtomEnergy:
         except EnergyFailure:
             if self._origin is None:
                 raise
-            return self._solve(basis, None).energy  # the start was a bad one for this set
+            return self._solve(basis, None).energy  # these initial spinors do not suit this set
 
     @cached_property
     def _origin(self) -> AtomResult | None:
@@ -166,7 +168,7 @@ class AtomEnergy:
             atom = self.job.atom(basis)
             if start is not None and atom.basis.same_as(start.atom.basis):
                 return start
-            result = solve(atom, self.settings, self.backend, start=start, at_rest=energy_converged)
+            result = solve(atom, self.settings, self.backend, start=start, is_converged=energy_converged)
         except (CuantoError, LinAlgError) as error:
             raise EnergyFailure(" ".join(str(error).split())) from None
         if not (result.converged or energy_is_constant(result)):
@@ -175,10 +177,10 @@ class AtomEnergy:
 
 
 def energy_converged(step: AtomIteration) -> bool:
-    """Whether the energy is converged to a relative error of 1e-13, which is of second order in the error of DIIS.
+    """Whether the energy is converged to a relative error of 1e-13, judged by the square of the DIIS error.
 
-    It is up to eighty times the square of the largest element of that error (He to Rn). The density would need one to
-    five iterations more, in which the energy does not change.
+    The error of the energy is at most eighty times the square of the largest element of the DIIS error (He to Rn).
+    Converging the density as well would take one to five more iterations, in which the energy does not change.
     """
     return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
@@ -199,13 +201,13 @@ def run_energy(
 def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str = "auto") -> ElementTable:
     """The basis of the job for molecular programs: uncontracted, or contracted with `diffuse` primitives added."""
     if diffuse is None:
-        return uncontracted(symbol, job.atom().basis)
+        return uncontracted_table(symbol, job.atom().basis)
     plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), backend)
-    return contracted(symbol, plain, diffuse)
+    return contracted_table(symbol, plain, diffuse)
 
 
 def problem_of(job: AtomInput) -> dict[str, Any]:
-    """Everything that determines the energies of an optimisation, as JSON can hold it."""
+    """Return everything that determines the energies of an optimisation, as JSON data."""
     basis = job.basis
     assert isinstance(basis, WellTempered)
     return {

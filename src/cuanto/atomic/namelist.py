@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from cuanto.errors import InputError
-from cuanto.system.text import parse_finite, parse_whole, quoted, split_lines
+from cuanto.system.text import parse_finite, parse_whole, quote, split_lines
 
 _TOKEN = re.compile(
     r"""\s+ | (?P<comment>!.*)
@@ -46,7 +46,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Kind(Generic[Value]):
-    """A type of value: `parse` returns None for a text that breaks the `rule`."""
+    """A type of value: `parse` returns None for invalid text, and `rule` describes what is valid."""
 
     parse: Callable[[str], Value | None]
     rule: str
@@ -58,8 +58,8 @@ def real(low: float = -math.inf, high: float = math.inf) -> Kind[float]:
     return Kind(lambda text: _within(parse_finite(text), low, high), f"must be a number{limits}")
 
 
-def whole(low: int, high: int) -> Kind[int]:
-    """Whole numbers within limits."""
+def integer(low: int, high: int) -> Kind[int]:
+    """Integers within limits."""
     return Kind(lambda text: _within(parse_whole(text), low, high), f"must be a whole number from {low} to {high}")
 
 
@@ -91,7 +91,7 @@ class NamelistReader:
         self._next = 0
 
     def error(self, message: str, line: int | None = None) -> InputError:
-        """An error in a line, the one read last by default."""
+        """Make an error for a line, by default the last one read."""
         return InputError(f"{self.source}, line {line or self.line}: {message}")
 
     def peek(self) -> Token | None:
@@ -99,7 +99,7 @@ class NamelistReader:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
     def take(self) -> Token | None:
-        """The next token, which is thereby read."""
+        """Read the next token."""
         token = self.peek()
         self._next, self.line = self._next + 1, self._end if token is None else token.line
         return token
@@ -110,7 +110,7 @@ class NamelistReader:
             match = _TOKEN.match(text, position)
             if match is None:
                 problem = "a quote that is not closed" if text[position] in "'\"" else "cannot be understood"
-                raise self.error(f"{quoted(text[position:])}: {problem}", line)
+                raise self.error(f"{quote(text[position:])}: {problem}", line)
             if match.lastgroup not in (None, "comment"):
                 yield Token(str(match.lastgroup), match[0], line)
             position = match.end()
@@ -120,15 +120,15 @@ class NamelistReader:
         token = self.take()
         if token is None:
             raise self.error(f"the file ends where {description} should follow")
-        words: list[str] = [] if token.text == "," else self._repeated(token)
+        words: list[str] = [] if token.text == "," else self._repeat(token)
         while (following := self.peek()) is not None and following.line == token.line:
             self.take()
-            words += [] if following.text == "," else self._repeated(following)
+            words += [] if following.text == "," else self._repeat(following)
         values = []
         for word in words:
             value = parse_finite(word)
             if value is None:
-                raise self.error(f"expected {description}, found {quoted(word)}")
+                raise self.error(f"expected {description}, found {quote(word)}")
             values.append(value)
         return values
 
@@ -138,7 +138,7 @@ class NamelistReader:
         if first is None:
             raise self.error(f"the file ends without the group {wanted}")
         if first.kind != "group" or first.text[1:].lower() not in names:
-            raise self.error(f"expected the group {wanted}, found {quoted(first.text)}")
+            raise self.error(f"expected the group {wanted}, found {quote(first.text)}")
         entries: dict[str, Entry] = {}
         key = ""
         while (token := self.take()) is not None and token.kind != "end":
@@ -149,32 +149,32 @@ class NamelistReader:
                 self.take()
             elif token.kind == "group" or token.text == "=" or not key:
                 hint = "the group has no $end" if token.kind == "group" else "write key = value"
-                raise self.error(f"{quoted(token.text)} inside {wanted}: {hint}")
+                raise self.error(f"{quote(token.text)} inside {wanted}: {hint}")
             elif token.text != ",":
-                entries[key][1].extend(self._repeated(token))
+                entries[key][1].extend(self._repeat(token))
                 if len(entries[key][1]) > MAX_VALUES:
                     raise self.error(f"{key} has more than {MAX_VALUES} values")
         if token is None:
             raise self.error(f"the group {wanted} that begins in line {first.line} has no $end")
         following = self.peek()
         if following is not None and following.line == token.line and following.kind != "group":
-            raise self.error(f"{quoted(following.text)} after the end of {wanted}")
+            raise self.error(f"{quote(following.text)} after the end of {wanted}")
         return Group(wanted, first.line, entries, self)
 
     def _new_key(self, token: Token, entries: dict[str, Entry], wanted: str) -> str:
         key = token.text.lower()
         if not _NAME.fullmatch(key):
-            raise self.error(f"{quoted(token.text)} cannot be a key of {wanted}")
+            raise self.error(f"{quote(token.text)} cannot be a key of {wanted}")
         if key in entries:
             raise self.error(f"{key} is given twice (first in line {entries[key][0]})")
         return key
 
-    def _repeated(self, token: Token) -> list[str]:
+    def _repeat(self, token: Token) -> list[str]:
         found = _REPEAT.fullmatch(token.text) if token.kind == "word" else None
         if found is None:
             return [token.text]
         if not found[2] or int(found[1]) == 0:
-            raise self.error(f"{quoted(token.text)}: write a repeated value as 3*1")
+            raise self.error(f"{quote(token.text)}: write a repeated value as 3*1")
         return [found[2]] * int(found[1])
 
 
@@ -193,15 +193,15 @@ class Group:
             if key not in keys:
                 close = difflib.get_close_matches(key, keys, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(keys)}"
-                raise self.reader.error(f"unknown key {quoted(key)} in {self.name}; {hint}", line)
+                raise self.reader.error(f"unknown key {quote(key)} in {self.name}; {hint}", line)
 
     def error(self, key: str, message: str) -> InputError:
-        """An error in the value of a key, which need not have been given."""
+        """Make an error about the value of a key; also for keys that were not given."""
         line, _ = self.entries.get(key, (self.line, []))
         return self.reader.error(f"{key} {message}" if key else message, line)
 
     def get(self, key: str, kind: Kind[Value], default: Value | None = None) -> Value:
-        """The value of a key, which is required without a default."""
+        """The value of a key; without a default the key is required."""
         if default is not None and key not in self.entries:
             return default
         values = self._values(key)
@@ -212,7 +212,8 @@ class Group:
     def array(
         self, key: str, kind: Kind[Value], count: int, why: str, default: Value | None = None
     ) -> tuple[Value, ...]:
-        """As many values as `why` needs; further ones, as in arrays of fixed size, must be the default or 0."""
+        """Read `count` values (`why` explains the number); surplus ones must be the default or 0, as in Fortran
+        arrays."""
         if default is not None and key not in self.entries:
             return (default,) * count
         values = self._values(key)
@@ -224,7 +225,7 @@ class Group:
     def _parse(self, key: str, text: str, kind: Kind[Value]) -> Value:
         value = kind.parse(text)
         if value is None:
-            raise self.error(key, f"is {quoted(text)}; it {kind.rule}")
+            raise self.error(key, f"is {quote(text)}; it {kind.rule}")
         return value
 
     def _values(self, key: str) -> list[str]:

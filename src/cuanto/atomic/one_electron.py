@@ -38,11 +38,11 @@ def overlap(species: Species, z_p: Array, y_p: Array | None = None) -> tuple[Arr
 
 
 def balance(species: Species, z_p: Array) -> Array:
-    """sqrt((2l+3) z): norm of (d/dr + kappa/r) of a large function, a multiple of its small one (kinetic balance)."""
+    """sqrt((2l+3) z): norm of (d/dr + kappa/r) applied to a large function, which gives the small one."""
     return np.asarray(np.sqrt((2 * species.l + 3) * z_p))
 
 
-def _weighted(species: Species, z_p: Array, integral: dict[int, Array]) -> tuple[Array, Array]:
+def _operator_matrices(species: Species, z_p: Array, integral: dict[int, Array]) -> tuple[Array, Array]:
     """LL and SS matrices of an operator from its integrals with r^m exp(-a r^2), by m."""
     L_p = large_norms(species, z_p)
     S_p, v_p = small_functions(species, z_p)
@@ -66,13 +66,13 @@ def moments(species: Species, z_p: Array, power: int) -> tuple[Array, Array]:
     def integral(m: int) -> Array:
         return np.asarray(gamma((m + 1) / 2) / (2.0 * a ** ((m + 1) / 2)))
 
-    return _weighted(species, z_p, {m: integral(m + power) for m in _powers(species)})
+    return _operator_matrices(species, z_p, {m: integral(m + power) for m in _powers(species)})
 
 
 def attraction(species: Species, z_p: Array, nucleus: Nucleus) -> tuple[Array, Array]:
     """Nuclear attraction, LL and SS."""
     a = np.add.outer(z_p, z_p)
-    return _weighted(
+    return _operator_matrices(
         species, z_p, {m: -nucleus.charge * potential_integral(nucleus, m // 2 - 1, a) for m in _powers(species)}
     )
 
@@ -101,7 +101,8 @@ def potential_integral(nucleus: Nucleus, n: int, a: Array) -> Array:
 class Core:
     """Matrices of one symmetry that are constant in an SCF, with large functions first.
 
-    `X` makes functions orthonormal (X^T S X = 1): columns of large functions first, `negative` of small ones after.
+    `X` makes functions orthonormal (X^T S X = 1): first the columns of large functions, then `negative` columns of
+    small ones.
     """
 
     S: Array
@@ -136,11 +137,11 @@ def core(species: Species, z_p: Array, nucleus: Nucleus, c: float, relativistic:
 
 
 DEPENDENT = 1e-11
-"""Eigenvalues of an overlap matrix of normalised functions below this are linear dependences."""
+"""Overlap eigenvalues of normalised functions below this count as linear dependence."""
 
 
 def orthonormaliser(S: list[Array]) -> list[Array]:
-    """X with X^T S X = 1 for every S: inverse Cholesky factors, or canonical with equally many directions dropped."""
+    """Return X with X^T S X = 1 for every S: by Cholesky, or canonically with the same number of directions dropped."""
     if not len(S[0]):
         return [np.zeros((0, 0)) for _ in S]
     solved = [np.linalg.eigh(one) for one in S]

@@ -4,10 +4,11 @@ NEWUOA: M. J. D. Powell, in Large-Scale Nonlinear Optimization (2006) p. 255, do
 T. M. Ragonneau, Z. Zhang, https://www.cobyqa.com. Both build a quadratic model from 2n+1 points in a trust region.
 
 The variables are the parameters divided by their initial values, since alpha is a hundred times smaller than delta. The
-function is (E - E0)/|E0| in parts per billion: the surface is so flat that energies would differ in few digits only.
+function is (E - E0)/|E0| in parts per billion: the surface is so flat that unscaled energies would agree in most
+digits.
 
-Every energy is kept in a log. The optimisers are deterministic: restarted with the known energies they follow the same
-path and continue, without a single calculation, where they were interrupted.
+Every energy is kept in a log. The optimisers are deterministic: given the logged energies, they retrace the same path
+without any new calculation and continue where they were interrupted.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ from cuanto.journal import JsonLines
 
 METHODS = ("auto", "newuoa", "cobyqa")
 SCALE = 1e9
-REFUSED_AT_LEAST = 1e6
-"""Smallest value of the scaled function for a set without an energy."""
-GAIN_WORTH_A_ROUND = 1e-11
-"""Relative."""
+FAILURE_VALUE = 1e6
+"""Value of the scaled function, at least, for a set whose energy could not be computed."""
+MIN_ROUND_GAIN = 1e-11
+"""Relative gain of a round below which no further one is started."""
 
 EnergyOf = Callable[[WellTempered], float]
 
 
 class EnergyFailure(CuantoError):
-    """The energy of one set could not be computed; the optimiser continues elsewhere."""
+    """The energy of one set could not be computed; the optimiser tries other sets."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One set of parameters and its energy, or None and the reason."""
+    """One set of parameters with its energy, or with None and the reason."""
 
     number: int
     parameters: tuple[float, ...]
@@ -112,10 +113,9 @@ def optimise_basis(
     log: EvaluationLog | None = None,
     watch: Callable[[Evaluation], None] | None = None,
 ) -> Optimum:
-    """The set of lowest energy near `start`.
-
-    Each further round starts at the best point of the one before with the initial trust region, as long as the last one
-    gained something. Evaluations found in the log are not repeated: an interrupted run continues where it stopped.
+    """Find the set of lowest energy near `start`. Each further round starts from the best point so far with the initial
+    trust region, as long as the last round gained enough. Evaluations found in the log are not repeated: an interrupted
+    run continues where it stopped.
     """
     trust = trust or TrustRegion()
     method = resolve_method(method)
@@ -127,7 +127,7 @@ def optimise_basis(
             break
         before = objective.best
         converged = MINIMISERS[method](objective, trust.rhobeg, trust.rhoend, left)
-        if (before - objective.best) < GAIN_WORTH_A_ROUND * SCALE:
+        if (before - objective.best) < MIN_ROUND_GAIN * SCALE:
             break
     energy, i = min((e.energy, i) for i, e in enumerate(objective.evaluations) if e.energy is not None)
     best = start.at(objective.evaluations[i].parameters)
@@ -180,7 +180,7 @@ class Objective:
         self.best, self.best_x = 0.0, np.ones(len(start.parameters))
         self._energy_of, self._log, self._watch = energy_of, log, watch
         self._scale = np.array([p if p != 0 else 1.0 for p in start.parameters])
-        self._offset = np.array([0.0 if p != 0 else 1.0 for p in start.parameters])  # zero is varied around zero
+        self._offset = np.array([0.0 if p != 0 else 1.0 for p in start.parameters])  # zero has no scale
         self._highest = 0.0
         first = self._evaluate(self.best_x)
         if first.energy is None:
@@ -190,7 +190,7 @@ class Objective:
     def __call__(self, x: Sequence[float] | NDArray[np.float64]) -> float:
         evaluation = self._evaluate(np.array(x, dtype=float))
         if evaluation.energy is None:
-            return max(10 * self._highest, REFUSED_AT_LEAST)
+            return max(10 * self._highest, FAILURE_VALUE)
         value = (evaluation.energy - self._origin) / abs(self._origin) * SCALE
         self._highest = max(self._highest, value)
         if value < self.best:
@@ -213,7 +213,7 @@ def newuoa(objective: Objective, rhobeg: float, rhoend: float, maxfun: int) -> b
     def function(x: NDArray[np.float64], _gradient: NDArray[np.float64]) -> float:
         try:
             return objective(x)
-        except BaseException as error:  # NLopt would replace it by its own
+        except BaseException as error:  # NLopt would raise its own error instead
             failure.append(error)
             raise nlopt.ForcedStop() from None
 

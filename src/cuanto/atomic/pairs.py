@@ -24,12 +24,13 @@ from cuanto.kernels.atomic import COMPONENTS, FIELDS, GROUP, PLANES, THREADS, Ta
 
 TASK_ELEMENTS = tuning.size("cpu", "atomic.task_elements")
 TASKS = 64
-"""Fewest tasks, if there is enough work. Independent of the number of threads, so that sums have the same digits."""
+"""Minimum number of tasks, if there is enough work. Independent of the number of threads, so that sums have the same
+digits."""
 CHUNK_ELEMENTS = tuning.size("cpu", "atomic.chunk_elements")
 
 
-def _padded(count: int) -> int:
-    """The number of pairs, rounded up to whole groups."""
+def _round_up(count: int) -> int:
+    """Round a number of pairs up to whole groups."""
     return -(-count // GROUP) * GROUP
 
 
@@ -49,9 +50,9 @@ class PairIndices:
 
 @cache
 def pair_indices(n: int) -> PairIndices:
-    """Positions for n functions, made once for all exponents."""
+    """Pair indices for n functions; they do not depend on the exponents, and are cached."""
     p, q = np.tril_indices(n)
-    places = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
+    positions = np.stack([p, n + p, p, q]) * 2 * n + np.stack([q, n + q, n + q, n + p])
     same = p == q
     twice, once = np.where(same, 1.0, 2.0), np.ones(len(p))
     weights = np.stack([twice, twice, once, np.where(same, 0.0, 1.0)])
@@ -60,10 +61,10 @@ def pair_indices(n: int) -> PairIndices:
     origin[p, q] = origin[q, p] = LL
     origin[n + p, n + q] = origin[n + q, n + p] = SS
     origin[q, n + p] = origin[n + p, q] = SL
-    origin[p, n + q] = origin[n + q, p] = LS  # and where p = q
-    for array in (p, q, places, weights, origin):
+    origin[p, n + q] = origin[n + q, p] = LS  # last, because it also holds for p = q
+    for array in (p, q, positions, weights, origin):
         array.flags.writeable = False
-    return PairIndices(p, q, places, weights, origin)
+    return PairIndices(p, q, positions, weights, origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +79,13 @@ class Pairs:
 
     @classmethod
     def of(cls, species: Species, z_p: Array) -> Pairs:
-        """All pairs of these exponents."""
+        """Make all pairs of these exponents."""
         found = pair_indices(len(z_p))
         p, q = found.p, found.q
         L_p = large_norms(species, z_p)
         S_p, v_p = small_functions(species, z_p)
         fields = (z_p[p], z_p[q], v_p[p], v_p[q], L_p[p] * L_p[q], S_p[p] * S_p[q], L_p[p] * S_p[q], S_p[p] * L_p[q])
-        rows = np.zeros((_padded(len(p)), FIELDS))
+        rows = np.zeros((_round_up(len(p)), FIELDS))
         rows[:, :2] = 1.0  # exponents of the padding, whose norms are zero
         rows[: len(p)] = np.stack(fields, axis=1)
         columns = np.ascontiguousarray(rows.reshape(-1, GROUP, FIELDS).transpose(0, 2, 1))
@@ -98,10 +99,10 @@ class Pairs:
     @property
     def width(self) -> int:
         """Number of pairs, rounded up to whole groups."""
-        return _padded(self.count)
+        return _round_up(self.count)
 
     def vectors(self, D: Array, components: int) -> Array:
-        """[component, pair] from a density matrix, zero in the padding."""
+        """Convert a density matrix to vectors [component, pair], with zeros in the padding."""
         own = self.indices
         out = np.zeros((components, self.width))
         if components == 1:
@@ -111,7 +112,7 @@ class Pairs:
         return out
 
     def matrix(self, vectors: Array) -> Array:
-        """The matrix of P from its vectors [component, pair]."""
+        """Convert vectors [component, pair] to a symmetric matrix."""
         own, vectors, n = self.indices, vectors[:, : self.count], self.functions
         if len(vectors) == 1:
             P = np.zeros((n, n))
@@ -121,45 +122,45 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Pairs of every symmetry side by side, each symmetry padded to whole groups."""
+class PairOffsets:
+    """Offsets of the pairs of each symmetry in a common numbering; each symmetry is padded to whole groups."""
 
     counts: tuple[int, ...]
     widths: tuple[int, ...]
     first: tuple[int, ...]
 
     @classmethod
-    def of(cls, counts: tuple[int, ...]) -> Places:
-        """Places for these numbers of pairs."""
-        widths = tuple(map(_padded, counts))
+    def of(cls, counts: tuple[int, ...]) -> PairOffsets:
+        """Offsets for these numbers of pairs."""
+        widths = tuple(map(_round_up, counts))
         return cls(counts, widths, tuple(accumulate(widths, initial=0)))
 
     @property
     def total(self) -> int:
-        """Places of all symmetries, with padding."""
+        """Number of pairs of all symmetries, with padding."""
         return self.first[-1]
 
     @property
-    def filled(self) -> list[int]:
-        """Symmetries that have pairs."""
+    def nonempty(self) -> list[int]:
+        """Indices of the symmetries that have pairs."""
         return [i for i, count in enumerate(self.counts) if count]
 
     def span(self, i: int) -> slice:
-        """Places of the pairs of a symmetry."""
+        """Range of the pairs of a symmetry."""
         return slice(self.first[i], self.first[i] + self.counts[i])
 
     def task(self, i: int, j: int, begin: int, end: int, matrix: int = 0, items: int = 1) -> Task:
-        """The task of some rows of a class."""
+        """Make the task for a range of rows of a class."""
         return Task(i, j, begin, end, self.first[i], self.first[j], self.widths[j], matrix, items)
 
 
 class Triangle:
-    """For a CPU: symmetries `i` against `j` <= i, X[row][group of columns][plane][lane], one class after the other.
-
-    One stream of memory per thread. A pass over the matrix gives the products of both triangles with a density.
+    """Layout for a CPU: symmetries `i` against `j` <= i, X[row][group of columns][plane][lane], one class after
+    another. Each thread reads one stream of memory. A pass over the matrix gives the products of both triangles with a
+    density.
     """
 
-    def __init__(self, places: Places, relativistic: bool) -> None:
+    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
         self.places, self.planes = places, PLANES[relativistic]
 
     @property
@@ -172,8 +173,8 @@ class Triangle:
     def tasks(self) -> Iterator[Task]:
         """Rows of every class in parts of about equal work."""
         places, matrix = self.places, 0
-        for i in places.filled:
-            for j in places.filled[: places.filled.index(i) + 1]:
+        for i in places.nonempty:
+            for j in places.nonempty[: places.nonempty.index(i) + 1]:
                 for begin, end in self._ranges(i, j):
                     yield places.task(i, j, begin, end, matrix)
                 matrix += places.counts[i] * places.widths[j] * self.planes
@@ -186,7 +187,7 @@ class Triangle:
         return pairwise(sorted({0, *ends, rows}))
 
     def allocate(self, backend: Backend) -> dict[str, Any]:
-        """One block of memory, which comes in large pages; each row starts a cache line."""
+        """Allocate one block of memory, so that it gets large pages; each row starts at a cache line."""
         elements = sum(count * self.places.first[i + 1] for i, count in enumerate(self.places.counts))
         whole = backend.xp.empty(elements * self.planes + GROUP)
         ahead = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
@@ -199,12 +200,13 @@ class Triangle:
 
 
 class Matrices:
-    """For a GPU: LL, SS, direct LS and SL, and K (exchange LS, both orders of a pair) over the pairs of all symmetries.
+    """Layout for a GPU: LL, SS, direct LS and SL, and K (exchange LS, both orders of a pair), over the pairs of all
+    symmetries.
 
     Both triangles: twice the memory, but rows are read in order and sums need no atomic operations.
     """
 
-    def __init__(self, places: Places, relativistic: bool) -> None:
+    def __init__(self, places: PairOffsets, relativistic: bool) -> None:
         self.places, self.relativistic = places, relativistic
 
     @property
@@ -213,22 +215,22 @@ class Matrices:
         return 8 * self.places.total**2 * PLANES[self.relativistic]
 
     def tasks(self) -> Iterator[Task]:
-        """Whole classes, a block of threads for some columns of a row."""
+        """One task per class; a block of threads computes some columns of a row."""
         places = self.places
-        for i in places.filled:
-            for j in places.filled:
+        for i in places.nonempty:
+            for j in places.nonempty:
                 blocks = -(-places.widths[j] // THREADS)
                 yield places.task(i, j, 0, places.counts[i], items=places.counts[i] * blocks)
 
     def allocate(self, backend: Backend) -> dict[str, Any]:
-        """Matrices of zeros: the rows of padding stay zero."""
+        """Allocate zeroed matrices: rows of padding stay zero."""
         n = self.places.total
         small = n if self.relativistic else 0
         shapes = {"LL": n, "SS": small, "LS": small, "SL": small, "K": 2 * small}
         return {name: backend.zeros((size, size), np.float64) for name, size in shapes.items()}
 
     def contraction(self, tasks: int) -> tuple[int, int]:
-        """A block of threads for every number of the result."""
+        """Items of the product with a density: a block of threads for each number of the result."""
         return COMPONENTS[self.relativistic] * self.places.total, 1
 
 

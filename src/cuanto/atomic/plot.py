@@ -1,4 +1,4 @@
-"""Pictures as files: radial densities of spinors, and the convergence of an optimisation. Needs matplotlib."""
+"""Plots of radial densities of spinors and of the convergence of an optimisation. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def figure(width: float = 7.0, height: float = 4.5) -> Any:
 
 
 def require_picture(path: str | os.PathLike[str]) -> None:
-    """Refuse a picture that cannot be made, before the work."""
+    """Check that a plot can be written, before the calculation starts."""
     require(Path(path).suffix.lower() in FORMATS, f"{os.fspath(path)}: a picture ends in {', '.join(FORMATS)}")
     figure()
 
@@ -64,7 +64,7 @@ def plot_spinors(path: str | os.PathLike[str], result: AtomResult, title: str = 
 
 
 def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], title: str = "") -> None:
-    """Relative distance of every energy from the best one, and the best so far."""
+    """Plot the relative difference of every energy from the best one, and the best so far."""
     energies = np.array([np.nan if e.energy is None else e.energy for e in evaluations])
     require(np.isfinite(energies).any(), "an optimisation without a single energy cannot be plotted")
     number, lowest = np.arange(1, len(energies) + 1), np.nanmin(energies)
@@ -84,6 +84,6 @@ def plot_convergence(path: str | os.PathLike[str], evaluations: Sequence[Evaluat
 
 
 def save(picture: Any, path: str | os.PathLike[str]) -> None:
-    """Write the file, complete or not at all."""
+    """Write the plot completely or not at all."""
     with replacing(path) as draft:
         picture.savefig(draft, dpi=150, format=Path(path).suffix[1:].lower())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuanto.arrays import Array
 from cuanto.atomic.atom import AtomBasis
-from cuanto.atomic.pairs import LAYOUTS, Matrices, Pairs, Places, Triangle
+from cuanto.atomic.pairs import LAYOUTS, Matrices, PairOffsets, Pairs, Triangle
 from cuanto.atomic.species import SPECIES, exchange_factors
 from cuanto.backends.base import Backend, Launch, get_backend
 from cuanto.kernels.atomic import COMPONENTS, Task, class_tables, contract_source, integral_source
@@ -31,7 +31,7 @@ from cuanto.memory import Budget
 class Plan:
     """Everything that depends on the numbers of pairs only: `tasks` [task][field of `Task`], launches, tables."""
 
-    places: Places
+    places: PairOffsets
     layout: Triangle | Matrices
     tasks: NDArray[np.int64]
     parts: tuple[tuple[Source, slice, int], ...]
@@ -41,9 +41,9 @@ class Plan:
 
 @cache
 def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Plan:
-    """The plan for these numbers of pairs, made once for all exponents."""
-    places = Places.of(counts)
-    layout = LAYOUTS[language](places, relativistic)
+    """Make the plan for these numbers of pairs; it does not depend on the exponents, and is cached."""
+    positions = PairOffsets.of(counts)
+    layout = LAYOUTS[language](positions, relativistic)
     by_source: dict[Source, list[Task]] = {}
     tables = {}
     for task in layout.tasks():
@@ -62,11 +62,11 @@ def make_plan(counts: tuple[int, ...], relativistic: bool, language: str) -> Pla
             items += task.items
         parts.append((source, slice(begin, len(records)), items))
     joined: dict[str, NDArray[Any]] = {"shape": np.concatenate(shapes), "table": np.concatenate(values)}
-    return Plan(places, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
+    return Plan(positions, layout, np.array(records, dtype=np.int64), tuple(parts), joined)
 
 
 def _starts(arrays: Sequence[NDArray[Any]]) -> list[int]:
-    """Where each array starts when they are concatenated."""
+    """Offset of each array when they are concatenated."""
     return list(accumulate((len(one) for one in arrays[:-1]), initial=0))
 
 
@@ -125,7 +125,7 @@ class Repulsion:
     def both(
         self, D_i: Sequence[Array], D_open: Sequence[Array], chosen: Sequence[int], A_lm: Array
     ) -> tuple[list[Array], list[Array]]:
-        """P and Q; a GPU starts the second product while it computes the first."""
+        """P and Q together; a GPU starts the second product while it computes the first."""
         wait_for_P = self._start(D_i, range(len(self.pairs)), self._equal_weights)
         wait_for_Q = self._start(D_open, chosen, self._open_weights(chosen, A_lm))
         return wait_for_P(), wait_for_Q()
@@ -140,7 +140,7 @@ class Repulsion:
         return {"symmetries": len(weight), **arrays}
 
     def _start(self, D_i: Sequence[Array], chosen: Sequence[int], weights: dict[str, Any]) -> Callable[[], list[Array]]:
-        """Launch a contraction; the function returned waits for its matrices."""
+        """Launch a contraction; the returned function waits for its matrices."""
         components, backend, plan = COMPONENTS[self.relativistic], self.backend, self.plan
         D_cP = np.concatenate([one.vectors(D, components) for one, D in zip(self.pairs, D_i, strict=True)], axis=1)
         P = backend.zeros(D_cP.shape, np.float64)

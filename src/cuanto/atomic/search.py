@@ -19,7 +19,7 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
-from cuanto.atomic.steps import Batches, Chain, Found, Outcome, Parameters, Trial, stretch
+from cuanto.atomic.steps import Batches, Chain, Outcome, Parameters, SearchResult, Trial, stretch
 from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
@@ -55,7 +55,7 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Progress:
-    """Report of one outcome; `known` if it was found on disk, `retry` if it is tried again."""
+    """Report about one outcome; `known`: it was found on disk, `retry`: it will be tried again."""
 
     element: str
     what: str
@@ -71,7 +71,8 @@ Watcher = Callable[[Progress], None]
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Optimise one set, or compute the energy of a named one; plain data in and out, so that any worker can do it."""
+    """Optimise one set, or compute the energy of a named one; input and output are plain data, so that any worker can
+    run it."""
     begin = time.perf_counter()
     named = {TABLE.name: "wtbs", LIMIT.name: "limit"}
     ranges: dict[str, Range] = {letter: (a, b) for letter, (a, b) in task["ranges"].items()}
@@ -94,7 +95,7 @@ def run_task(task: Task) -> dict[str, Any]:
 
 
 def best_start(starts: list[WellTempered], energy_of: EnergyOf, log: EvaluationLog) -> WellTempered:
-    """The start of lowest energy."""
+    """Return the starting parameters of lowest energy."""
     if len(starts) == 1:
         return starts[0]
     found = [evaluate(basis, energy_of, log) for basis in starts]
@@ -114,7 +115,7 @@ def outcome_of(values: dict[str, Any]) -> Outcome:
 
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
-) -> dict[str, Found | CuantoError]:
+) -> dict[str, SearchResult | CuantoError]:
     """The smallest set of every element, or why there is none."""
     return Search(settings, runner, folder, watch).run(elements)
 
@@ -130,9 +131,9 @@ class _Batch:
 
 
 class Search:
-    """Feeds the chains of all elements from one pool of workers.
+    """Runs the chains of all elements on one pool of workers.
 
-    Outcomes are kept by key; failures are not, so that the next run tries them again.
+    Outcomes are stored by key; failures are not, so that the next run retries them.
     """
 
     def __init__(self, settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None) -> None:
@@ -144,10 +145,10 @@ class Search:
         lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
         self._known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
         self._watch = watch or (lambda progress: None)
-        self._found: dict[str, Found | CuantoError] = {}
+        self._found: dict[str, SearchResult | CuantoError] = {}
         self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
 
-    def run(self, elements: list[str]) -> dict[str, Found | CuantoError]:
+    def run(self, elements: list[str]) -> dict[str, SearchResult | CuantoError]:
         """All searches."""
         occupied = {symbol: self._occupied(symbol) for symbol in elements}
         for symbol in elements:
@@ -159,8 +160,8 @@ class Search:
     def _occupied(self, symbol: str) -> tuple[int, ...]:
         """Occupied shells by angular momentum."""
         text = self.settings.configurations.get(symbol)
-        held = parse_configuration(text) if text is not None else ground_configuration(symbol)
-        occupation = occupation_of(held)
+        subshells = parse_configuration(text) if text is not None else ground_configuration(symbol)
+        occupation = occupation_of(subshells)
         shells = [occupation.shells(i) for i in range(occupation.nsym)]
         occupied = (shells[0], *map(max, zip(shells[1::2], shells[2::2], strict=True)))
         listed = self.settings.threshold != TABLE_THRESHOLD or symbol in table()
@@ -188,7 +189,7 @@ class Search:
         return (yield from chain.run())
 
     def _advance(self, symbol: str, steps: Batches, outcomes: Any) -> None:
-        """Start the next batch; outcomes that are on disk need no worker."""
+        """Start the next batch; outcomes found on disk are not computed again."""
         try:
             batch = _Batch(symbol, steps, steps.send(outcomes))
         except (StopIteration, CuantoError) as end:

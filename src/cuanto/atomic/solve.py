@@ -28,7 +28,7 @@ from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 SHIFT_ABOVE = 1e-2
-"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors is above it."""
+"""Hartree: levels are shifted while the largest Fock element between occupied and empty spinors exceeds this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +54,14 @@ def solve(
     start: AtomResult | SavedSpinors | None = None,
     repulsion: Repulsion | None = None,
     on_iteration: Callable[[AtomIteration], None] | None = None,
-    at_rest: Callable[[AtomIteration], bool] | None = None,
+    is_converged: Callable[[AtomIteration], bool] | None = None,
     max_memory: float | None = None,
 ) -> AtomResult:
     """Solve the Dirac-Hartree-Fock equations (or, without relativity, Hartree-Fock's) of an atom.
 
     `start`: initial spinors, of any exponents, nucleus and c; those of the bare nucleus by default. `repulsion`:
-    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored. `at_rest`:
-    convergence test of an iteration instead of the thresholds of the settings.
+    integrals computed before for the same exponents; `backend` and `max_memory` (bytes) are then ignored.
+    `is_converged`: convergence test for an iteration, in place of the thresholds of the settings.
     """
     settings = settings or ScfSettings()
     timings = Timings()
@@ -76,7 +76,9 @@ def solve(
             for species, z in zip(SPECIES, atom.basis.exponents, strict=False)
         ]
         U_i = guess(atom, settings, cores, start)
-    scf = _Scf(atom, settings, cores, repulsion, timings, at_rest or (lambda step: _at_rest(step, settings)))
+    scf = _Scf(
+        atom, settings, cores, repulsion, timings, is_converged or (lambda step: _within_thresholds(step, settings))
+    )
     return scf.run(U_i, on_iteration)
 
 
@@ -90,10 +92,10 @@ class _Scf:
         cores: list[Core],
         repulsion: Repulsion,
         timings: Timings,
-        at_rest: Callable[[AtomIteration], bool],
+        is_converged: Callable[[AtomIteration], bool],
     ) -> None:
         self.atom, self.settings, self.cores = atom, settings, cores
-        self.repulsion, self.timings, self.at_rest = repulsion, timings, at_rest
+        self.repulsion, self.timings, self.is_converged = repulsion, timings, is_converged
         self.extrapolation = Extrapolation(settings.accelerator, settings.damping, settings.history)
         self.occupation = atom.occupation
         self.open_symmetries = self.occupation.open_symmetries
@@ -114,7 +116,7 @@ class _Scf:
         return self._result(fields, history)
 
     def evaluate(self, U_i: Sequence[Array], iteration: int, before: Fields | None) -> Fields:
-        """Fields of occupied spinors in orthonormal functions; converged if nothing changes any more."""
+        """Evaluate occupied spinors in orthonormal functions: densities, potentials, energy and convergence."""
         with self.timings.measure("linear algebra"):
             D_i, D_open = [], []
             for i, one in enumerate(self.cores):
@@ -140,11 +142,11 @@ class _Scf:
         parts = energy_parts(self.cores, D_i, D_open, P_i, Q_i)
         largest = max((float(np.abs(e).max(initial=0.0)) for e in e_i), default=0.0)
         step = self._step(iteration, parts["one_electron"] + parts["two_electron"], largest, D_i, before)
-        converged = before is not None and self.at_rest(step) and self._lowest(F_i, U_i)
+        converged = before is not None and self.is_converged(step) and self._lowest(F_i, U_i)
         return Fields(U_i, D_i, P_i, Q_i, F_i, e_i, parts, step, converged)
 
     def advance(self, fields: Fields) -> list[Array]:
-        """Spinors of extrapolated Fock matrices."""
+        """Compute the next spinors from extrapolated Fock matrices."""
         with self.timings.measure("linear algebra"):
             F_i = self.extrapolation(fields.F_i, fields.e_i)
             # A shift near convergence would only shorten the steps.
@@ -204,7 +206,7 @@ class _Scf:
         )
 
 
-def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
+def _within_thresholds(step: AtomIteration, settings: ScfSettings) -> bool:
     return (
         step.change_LL < settings.threshold_LL
         and step.change_SL < settings.threshold_SL
@@ -213,7 +215,7 @@ def _at_rest(step: AtomIteration, settings: ScfSettings) -> bool:
 
 
 def block_maxima(matrices: Sequence[Array], sizes: Sequence[int]) -> tuple[float, float, float]:
-    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for blocks that are not there."""
+    """Largest elements of the blocks LL, SL and SS over all symmetries; zero for missing blocks."""
     blocks = [(one[:n, :n], one[n:, :n], one[n:, n:]) for one, n in zip(matrices, sizes, strict=True)]
     LL, SL, SS = (max(float(block.max(initial=0.0)) for block in kind) for kind in zip(*blocks, strict=True))
     return LL, SL, SS

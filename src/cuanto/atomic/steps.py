@@ -23,9 +23,9 @@ Parameters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """A set to optimise: ranges by momentum, and starting parameters, of which the best are taken.
+    """A set to optimise: ranges by momentum, and candidate starting parameters, of which the best are used.
 
-    A trial with a `name` is no optimisation: it asks for the energy of the set of that name.
+    A trial with a `name` is not an optimisation, but the energy of the set of that name.
     """
 
     ranges: dict[str, Range]
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of a search; `error` is relative to the limit."""
 
     element: str
@@ -80,12 +80,12 @@ class Found:
         return self.error <= self.threshold
 
 
-Batches = Generator[list[Trial], list[Outcome], Found]
+Batches = Generator[list[Trial], list[Outcome], SearchResult]
 
 
 @dataclass
 class Chain:
-    """The search of one element. `occupied`: number of shells by momentum, s first, the shortest ranges allowed."""
+    """The search of one element. `occupied`: number of shells by momentum, s first; no range may be shorter."""
 
     element: str
     occupied: tuple[int, ...]
@@ -115,7 +115,7 @@ class Chain:
             last = current.ranges[letter][1]
             options = [(a, last) for a in range(last - self.occupied[letters.index(letter)] + 1, 1, -1)]
             current, outcome = yield from self._select("diffuse", letter, options, current, outcome)
-        return self._found(current, outcome)
+        return self._result(current, outcome)
 
     def error_of(self, outcome: Outcome) -> float | None:
         """Error relative to the limit, if there is an energy."""
@@ -130,7 +130,7 @@ class Chain:
     def _select(
         self, kind: str, letter: str, options: list[Range], current: Trial, outcome: Outcome
     ) -> Generator[list[Trial], list[Outcome], tuple[Trial, Outcome]]:
-        """The first accurate set of the options, which are sorted by size; if there is none, the current set."""
+        """Select the first accurate set of the options, which are sorted by size; the current set if there is none."""
         trials = [self._trial(letter, option, current, outcome.parameters) for option in options]
         known: dict[int, Outcome] = {}
         full = self.scan == "full" or (self.scan == "auto" and self.size <= FULL_SCAN_UP_TO)
@@ -163,12 +163,12 @@ class Chain:
             starts.append(stretch(parameters, current.ranges["s"][1], limits[1]))
         return Trial(ranges, tuple(dict.fromkeys(starts)))
 
-    def _found(self, current: Trial, outcome: Outcome) -> Found:
+    def _result(self, current: Trial, outcome: Outcome) -> SearchResult:
         error = self.error_of(outcome)
         assert outcome.energy is not None and error is not None
         if error > self.threshold:
             self._warnings.append(f"no set of up to {self.size} functions reaches {self.threshold:.1e}: {error:.1e}")
-        return Found(
+        return SearchResult(
             self.element,
             current.ranges,
             outcome.parameters,

@@ -77,7 +77,7 @@ class WellTempered:
         return replace(self, parameters=tuple(map(float, parameters)))
 
     def invalid_reason(self) -> str | None:
-        """Why these parameters give no valid set of exponents; None if they do."""
+        """Why these parameters do not give a valid set of exponents; None if they do."""
         for g in range(0, len(self.parameters), len(NAMES)):
             alpha, beta, delta, gamma = self.parameters[g : g + len(NAMES)]
             if not all(map(math.isfinite, (alpha, beta, delta, gamma))):
@@ -131,7 +131,7 @@ def table() -> dict[str, WellTempered]:
 
 
 def nearest_set(symbol: str) -> WellTempered:
-    """The set of the nearest element that the table has."""
+    """Return the tabulated set of the nearest element."""
     number = ATOMIC_NUMBERS[symbol]
     return table()[min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))]
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def ready(future: Future[Any]) -> bool:
-    """Whether there is a result; a failed compilation counts as none, because another kernel serves."""
+    """Whether there is a result; a failed compilation counts as none, because another kernel can be used."""
     return future.done() and not future.cancelled() and future.exception() is None
 
 
@@ -44,10 +44,10 @@ class Background:
         self._queue.put(future)
         return future
 
-    def result(self, future: Future[T], urgently: Callable[[], T]) -> T:
-        """Wait for a result; if no thread has started the call, run `urgently` in its place in this thread."""
+    def result(self, future: Future[T], fallback: Callable[[], T]) -> T:
+        """Wait for a result; if no thread has started the call yet, run `fallback` in this thread instead."""
         if self._waiting.pop(future, None) is not None:
-            self._run(future, urgently)
+            self._run(future, fallback)
         return future.result()
 
     def _start(self) -> None:
@@ -61,7 +61,7 @@ class Background:
         while (future := self._queue.get()) is not None:
             call = self._waiting.pop(future, None)
             if call is None:
-                continue  # `result` has taken it over
+                continue  # `result` runs it instead
             if self._ending:
                 future.cancel()
                 continue

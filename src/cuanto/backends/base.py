@@ -31,7 +31,7 @@ class Factor(Protocol):
 
 
 class Linalg(Protocol):
-    """Dense linear algebra that each device does in its own way; everything else is in `xp`.
+    """Dense linear algebra that differs between devices; everything else is in `xp`.
 
     Workspace, for memory plans: `factor_copies` matrices of the size of A (A included) in `inverse_factor`;
     `copied_rows` in `times_transpose_to`; `stack_copies` arrays of the size of X in `gram_of_stack`.
@@ -45,7 +45,7 @@ class Linalg(Protocol):
         """Rows of workspace."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
-        """Context that gives BLAS the number of host threads that pays for matrices of n rows."""
+        """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
@@ -78,7 +78,7 @@ class Linalg(Protocol):
         """Cholesky factor of a matrix, of which only the lower triangle is read."""
 
     def rotation_factors(self, X: Any) -> Iterator[Factor]:
-        """Factors of 1 + X X^T and 1 + X^T X; a GPU computes them beside other work until they are taken."""
+        """Factors of 1 + X X^T and 1 + X^T X; a GPU computes them concurrently with other work until they are used."""
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
         """Replace rows by rows L^T; L is a lower `triangle` or a full matrix."""
@@ -93,8 +93,8 @@ class Traits:
 
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
     `workers`: threads or multiprocessors; `worth_compiling`: operations of a job above which compiling a straight-line
-    kernel pays. On a GPU: `group_threads` of a block of the general kernel, which has `shared_limit` bytes
-    of fast memory at most; `quartet_threads` of a block for a quartet of shells (0: by class).
+    kernel is worthwhile. On a GPU: `group_threads` of a block of the general kernel, which may use `shared_limit` bytes
+    of fast memory; `quartet_threads` of a block for a quartet of shells (0: by class).
     """
 
     language: str
@@ -122,7 +122,7 @@ class Program(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A number of items of a kernel, with arguments by name; those that the kernel does not have are ignored.
+    """A kernel with a number of items and arguments by name; arguments that the kernel does not have are ignored.
 
     `scratch`: bytes of fast memory per worker (a thread of the CPU, a block of threads of a GPU).
     `grain`: items per chunk on the CPU (0: as many as balance the work).
@@ -143,7 +143,7 @@ class Launch:
 
 
 def when_ready(launch: Launch) -> Iterator[Launch | None]:
-    """The launch, once its kernel is compiled; None until then."""
+    """Yield None until the kernel of a launch is compiled, then the launch."""
     while not launch.program.ready:
         yield None
     yield launch
@@ -200,13 +200,12 @@ class Backend(Protocol):
         """Zeroed memory on the device."""
 
     def compile(self, source: Source, later: bool = False) -> Program:
-        """Start to compile a kernel in the background, unless it is in the cache.
-
-        `later`: at low priority, because another kernel serves until then.
+        """Start compiling a kernel in the background, unless it is in the cache. `later`: at low priority, because
+        another kernel can be used until then.
         """
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
-        """Run a kernel after everything that was launched before; waits for its compilation."""
+        """Run a kernel after all earlier launches; waits for its compilation."""
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
         """Run kernels that do not depend on each other concurrently."""

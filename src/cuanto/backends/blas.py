@@ -18,7 +18,7 @@ PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
 """Names of OpenBLAS's functions in the wheels of NumPy and SciPy and elsewhere."""
 USERS = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
-"""Extension modules that are each linked to a BLAS."""
+"""Extension modules that are linked to a BLAS."""
 
 Control = tuple[Callable[[], int], Callable[[int], None]]
 
@@ -44,12 +44,12 @@ class _OneThread(ContextDecorator):
 
 
 one_thread = _OneThread()
-"""`with one_thread:`, or `@one_thread` for a function"""
+"""Use as `with one_thread:`, or as the decorator `@one_thread`."""
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Context with this number of BLAS threads, whatever was set before."""
+    """Context with this number of BLAS threads."""
     before = _set_threads(count)
     try:
         yield

@@ -1,7 +1,10 @@
 """The disk cache of compiled kernels.
 
 A file is written under a temporary name and renamed when complete, so that concurrent processes and interrupted writes
-never leave a damaged one under its final name.
+never leave a damaged one under its final name. It is sealed with a digest, which is checked before the file is used:
+whatever happened to it since, it is then compiled again instead of crashing the process.
+
+What lies in the cache is executed. Folders and files that other users could have written are therefore refused.
 """
 
 from __future__ import annotations
@@ -9,73 +12,128 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import struct
 import sys
 import tempfile
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+from cuanto.backends import seal
+from cuanto.errors import InputError
 from cuanto.log import logger
+
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """$CUANTO_CACHE, or `cuanto/kernels` in the user's cache folder; created when missing."""
-    if given := os.environ.get("CUANTO_CACHE"):
-        folder = Path(given).expanduser()
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches" / "cuanto" / "kernels"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
-    # A read-only home (containers, clusters) must not stop a calculation.
-    if _writable(folder):
-        folder.mkdir(parents=True, exist_ok=True)  # it may have been deleted since
+    """$CUANTO_CACHE, or `cuanto/kernels` in the user's cache folder; created when missing.
+
+    A folder of our own among the temporary files if that one cannot be written, as in containers and on clusters.
+    """
+    folder = _chosen()
+    if folder is not None and _writable(folder):
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # it may have been deleted since
+        _require_private(folder)
         return folder
     return _own_temporary_folder(folder)
 
 
+def place(name: str) -> Path:
+    """Path of a file: in the chosen folder if that is read-only and has it, else in the folder that is written to."""
+    chosen, folder = _chosen(), cache_folder()
+    if chosen is not None and chosen != folder and chosen.is_dir():
+        _require_private(chosen)
+        if complete(chosen / name):
+            return chosen / name
+    return folder / name
+
+
+def _chosen() -> Path | None:
+    """The folder that environment and system suggest; None without a home folder."""
+    try:
+        if given := os.environ.get("CUANTO_CACHE"):
+            return Path(given).expanduser()
+        if sys.platform == "darwin":
+            return Path.home() / "Library" / "Caches" / "cuanto" / "kernels"
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cuanto" / "kernels"
+    except RuntimeError:  # HOME is not set, and the user has no entry in the password file
+        return None
+
+
 @cache
 def _writable(folder: Path) -> bool:
-    """By trying: permission bits may say yes to root where writing fails."""
+    """Whether files can be created there; permission bits do not tell, for example for root."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:
         return False
 
 
+def _require_private(folder: Path) -> None:
+    """Refuse a folder that another user could put libraries into."""
+    status = folder.stat()
+    if not _trusted_owner(status):
+        raise InputError(
+            f"the folder of compiled kernels {folder} belongs to user {status.st_uid}, who could change what cuanto "
+            "executes: set CUANTO_CACHE to a folder of your own"
+        )
+    if status.st_mode & WRITABLE_BY_OTHERS:
+        raise InputError(
+            f"the folder of compiled kernels {folder} can be written by other users, who could change what cuanto "
+            f"executes: run `chmod go-w {folder}`, or set CUANTO_CACHE to a folder of your own"
+        )
+
+
+def _trusted_owner(status: os.stat_result) -> bool:
+    return status.st_uid in (0, os.getuid())
+
+
 @cache
-def _own_temporary_folder(wanted: Path) -> Path:
+def _own_temporary_folder(wanted: Path | None) -> Path:
     """A folder that no other user can write to, because its content will be executed."""
-    logger.warning("%s cannot be written; compiled kernels go to the temporary folder", wanted)
+    reason = "there is no home folder" if wanted is None else f"{wanted} cannot be written"
+    logger.warning("%s; compiled kernels go to the temporary folder", reason)
     folder = Path(tempfile.gettempdir()) / f"cuanto-kernels-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
-        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022:
+        private = not status.st_mode & WRITABLE_BY_OTHERS
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and private:
             return folder
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix="cuanto-kernels-"))
 
 
-def complete(library: Path) -> bool:
-    """Whether a shared library exists and is complete: loading a truncated one would kill the process.
-
-    An ELF file ends with its section headers; other formats are left to the loader.
-    """
+def complete(path: Path) -> bool:
+    """Whether a file exists and is what was written under this name: loading a damaged one could kill the process."""
     try:
-        with library.open("rb") as file:
-            head = file.read(64)
-        size = library.stat().st_size
+        status = path.stat()
+        return _safe(status) and _checked(path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     except OSError:
         return False
-    if head[:5] != b"\x7fELF\x02":
-        return sys.platform != "linux"
-    (start,) = struct.unpack_from("<Q", head, 40)
-    entry, count = struct.unpack_from("<HH", head, 58)
-    return bool(size >= start + entry * count)
+
+
+def _safe(status: os.stat_result) -> bool:
+    """Whether it is a file, not a pipe or a folder, that no other user can have written."""
+    regular, foreign = stat.S_ISREG(status.st_mode), status.st_mode & WRITABLE_BY_OTHERS
+    return regular and not foreign and _trusted_owner(status)
+
+
+@lru_cache(maxsize=10_000)
+def _checked(path: Path, *version: int) -> bool:
+    """Whether the seal of this version of a file is right."""
+    return seal.unsealed(path.name, path.read_bytes()) is not None
+
+
+def read(path: Path) -> bytes | None:
+    """Content of a file in the cache, None if it does not exist or is damaged."""
+    try:
+        return seal.unsealed(path.name, path.read_bytes()) if _safe(path.stat()) else None
+    except OSError:
+        return None
 
 
 def key(parts: Iterable[str]) -> str:
@@ -92,7 +150,7 @@ def temporary(final: Path) -> Path:
     final.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{final.stem}-", suffix=final.suffix, dir=final.parent)
     # Readable like other files of the user: a cache may be shared.
-    os.fchmod(handle, 0o666 & ~_umask())
+    os.fchmod(handle, 0o644 & ~_umask())
     os.close(handle)
     return Path(name)
 
@@ -110,7 +168,7 @@ def write(final: Path, content: bytes) -> None:
     try:
         draft = temporary(final)
         draft.write_bytes(content)
-        os.replace(draft, final)
+        seal.publish(str(draft), str(final))
     except OSError as error:
         logger.warning("%s cannot be written: %s", final, error.strerror or error)
     finally:
@@ -130,7 +188,7 @@ def clear() -> tuple[int, int]:
         try:
             bytes_ = path.stat().st_size
             path.unlink()
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has deleted it
             continue
         count, size = count + 1, size + bytes_
     return count, size

@@ -34,7 +34,7 @@ class Kind:
 
     @cached_property
     def at_once(self) -> int:
-        """Contraction columns that a thread sums together; a power of two keeps the number of kernels small."""
+        """Contraction columns that a thread sums together: a power of two, so that there are few kernels."""
         columns = 1
         while columns < min(self.columns, 16) and 2 * columns * self.cost.width <= ACCUMULATORS:
             columns *= 2
@@ -110,8 +110,9 @@ class GroupTables:
         return self.once((id(tables), job.real_name), lambda: tables.arguments(job.arguments["out"].dtype))
 
     def once(self, key: Any, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-        """Arguments that are made at the first call with a key; arrays among them are copied to the device."""
+        """Return cached arguments by key; `make` creates them at the first call, and arrays are copied to the
+        device."""
         if key not in self._known:
-            made = make().items()
-            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in made}
+            created = make().items()
+            self._known[key] = {name: self._put(x) if isinstance(x, np.ndarray) else x for name, x in created}
         return self._known[key]

@@ -91,7 +91,7 @@ class HostLinalg:
 
     @property
     def copied_rows(self) -> int:
-        """Every thread copies a chunk of rows and makes as many."""
+        """Each thread copies a chunk of rows, and writes as many."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
@@ -163,7 +163,7 @@ class HostLinalg:
         return A, min(smallest, other)
 
     def lower_gram(self, A: Any) -> Any:
-        """All of it."""
+        """The full product: a triangle alone would not be faster."""
         return self.product(A, transpose(A))
 
     def divisor(self, L: Any) -> BlockFactor:
@@ -171,11 +171,11 @@ class HostLinalg:
         return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """LAPACK's."""
+        """By LAPACK."""
         return self.divisor(np.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
-        """Each factor when it is taken."""
+        """Each factor is computed when it is used."""
         return (self.factor(add_to_diagonal(self.lower_gram(A), 1.0)) for A in (X, transpose(X)))
 
     def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
@@ -256,7 +256,7 @@ def add_squares(
 
 
 class Library(Protocol):
-    """Functions of a device's libraries beside its array module."""
+    """Functions of a device's libraries that its array module lacks."""
 
     def lower_gram(self, A: Any) -> Any:
         """A A^T of a matrix, its lower triangle only."""
@@ -264,8 +264,8 @@ class Library(Protocol):
     def inverse(self, L: Any) -> Any:
         """Inverse of a lower triangle; the upper one is not read."""
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
-        """Results of a call for each array, started at once; taking one makes the device wait for it."""
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+        """Start a call for each array concurrently; using a result makes the device wait for it."""
 
 
 class DeviceLinalg:
@@ -340,17 +340,17 @@ class DeviceLinalg:
         return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """NaN if there is none."""
+        """By the array library; NaN if the matrix is not positive definite."""
         return self.divisor(self._xp.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """Both concurrently: each factor is a long chain of small kernels."""
-        return self._library.side_by_side(
+        return self._library.concurrently(
             lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
         )
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
-        """By panels of columns, last ones first: a column depends on none after it."""
+        """By panels of columns, the last ones first, since a column depends only on those before it."""
         for start in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[start : start + ROWS_AT_ONCE]
             if not triangle or len(L) < 4 * PANEL:

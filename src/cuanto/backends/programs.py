@@ -92,7 +92,7 @@ def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[In
 
 def _path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
     parts = (_generator(), operator, str(bra), str(ket), algorithm, str(levels))
-    return disk.cache_folder() / f"{disk.key(parts)}.npz"
+    return disk.place(f"{disk.key(parts)}.npz")
 
 
 @cache
@@ -122,10 +122,13 @@ def _packed(tables: ClassTables) -> bytes:
 
 def _read(path: Path, take: Callable[[Any], T]) -> T | None:
     """Part of a file, None if it does not exist or is damaged."""
+    content = disk.read(path)
+    if content is None:
+        return None
     try:
-        with path.open("rb") as file, np.load(file) as arrays:
+        with np.load(io.BytesIO(content)) as arrays:
             return take(arrays)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error):
         return None
 
 

@@ -1,10 +1,10 @@
 """Choice of the fitting (auxiliary) basis for density fitting.
 
-Every element takes the first of these that has it:
+Each element uses the first of these sets that contains it:
 1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
    for def2, otherwise what the Basis Set Exchange recommends;
-2. def2-universal-JKFIT or -JFIT, for H to Kr (beyond, it was made for core potentials) and orbital functions
-   up to g;
+2. def2-universal-JKFIT or -JFIT, for H to Kr, beyond with core potentials, for which it was made, and orbital
+   functions up to g;
 3. a set generated from the orbital basis (AutoAux).
 
 F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p; 8, 1057 (2006),
@@ -21,13 +21,14 @@ from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 AUTOMATIC = "autoaux"
 """Name of a generated fitting set."""
 
 _UNIVERSAL = {"jk": "def2-universal-jkfit", "j": "def2-universal-jfit"}
 _UNIVERSAL_LAST_ELEMENT = 36
+"""Of those that it describes with all electrons."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
     r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"
@@ -44,7 +45,7 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """The fitting basis of an orbital basis, spherical if that one is; `name` overrides the choice."""
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice."""
     _check_kind(kind)
     if name is not None:
         return Basis(name, molecule, spherical=orbital_basis.spherical)
@@ -60,7 +61,8 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementT
     made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
     candidates = [made_for] if made_for else []
-    if ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT and largest <= _UNIVERSAL_LARGEST_L:
+    light = ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT
+    if largest <= _UNIVERSAL_LARGEST_L and (light or _has_core_potential(orbital_basis, symbol)):
         candidates.append(_UNIVERSAL[kind])
     for candidate in candidates:
         found = library.find(candidate, symbol)
@@ -84,6 +86,15 @@ def _family_set(orbital: str, kind: str) -> str | None:
     return exchange.auxiliary_of(orbital, f"{kind}fit")
 
 
+def _has_core_potential(basis: Basis, symbol: str) -> bool:
+    """Whether the functions of an element were made for a core potential, which its ghosts do not have."""
+    if any(s == symbol and potential for s, potential in zip(basis.symbols, basis.core_potentials, strict=True)):
+        return True
+    if (source := basis.sources.get(symbol)) is None:
+        return False
+    return library.element_tables(source, [symbol])[symbol].core_potential is not None
+
+
 def _shells_of_element(basis: Basis, symbol: str) -> list[Shell]:
     """The shells of the first atom of an element."""
     require(symbol in basis.symbols, f"the orbital basis has no {symbol}: it belongs to another molecule")
@@ -97,4 +108,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    require(kind in _UNIVERSAL, f"unknown kind of fitting {quoted(kind)}: 'jk' and 'j' exist")
+    require(kind in _UNIVERSAL, f"unknown kind of fitting {quote(kind)}: 'jk' and 'j' exist")

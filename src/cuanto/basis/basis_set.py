@@ -1,7 +1,8 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
 Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
-source; in a shell contraction outer, component inner. docs/reference/conventions.md has the rest.
+source; in a shell the contraction is the outer index, the component the inner one. docs/reference/conventions.md has
+the rest.
 """
 
 import os
@@ -14,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuanto.arrays import Array
-from cuanto.basis import exchange
+from cuanto.basis.core_potential import CorePotential
 from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.basis.shell import Shell
 from cuanto.basis.solid_harmonics import cartesian_powers
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -31,7 +32,8 @@ class Basis:
     `name` is a name of the Basis Set Exchange, a file, or a mapping of elements to these (key "default" for
     the rest). `spherical` overrides what the basis says about d, f, ... functions. Where a set mixes both
     kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is what the set says, and the
-    attribute `spherical` is False.
+    attribute `spherical` is False. `core_potentials` has one entry for each atom, None where all electrons are
+    described by the basis, and for ghost atoms.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Basis:
     R_ax: Array
     symbols: tuple[str, ...]
     sources: Mapping[str, str]
+    core_potentials: tuple[CorePotential | None, ...]
 
     def __init__(self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None) -> None:
         chosen = sources_by_element(name, dict.fromkeys(molecule.elements))
@@ -46,8 +49,7 @@ class Basis:
         for source in dict.fromkeys(chosen.values()):
             tables |= element_tables(source, [symbol for symbol, s in chosen.items() if s == source])
         names = {symbol: os.fspath(source) for symbol, source in chosen.items()}
-        shells = _make_shells(join_names(names), tables, molecule, spherical)
-        self._set(join_names(names), shells, molecule.R_ax, molecule.elements, names)
+        self._set(*_from_tables(join_names(names), tables, molecule, spherical, names))
 
     @classmethod
     def from_tables(
@@ -55,27 +57,34 @@ class Basis:
     ) -> "Basis":
         """Basis from tables, one for each element of the molecule."""
         basis = cls.__new__(cls)
-        shells = _make_shells(name, tables, molecule, spherical)
-        basis._set(name, shells, molecule.R_ax, molecule.elements, {s: t.source for s, t in tables.items()})
+        basis._set(*_from_tables(name, tables, molecule, spherical, {s: t.source for s, t in tables.items()}))
         return basis
 
     @classmethod
     def from_shells(
-        cls, shells: Sequence[Shell], R_ax: ArrayLike, *, symbols: Sequence[str] | None = None, name: str = "shells"
+        cls,
+        shells: Sequence[Shell],
+        R_ax: ArrayLike,
+        *,
+        symbols: Sequence[str] | None = None,
+        name: str = "shells",
+        core_potentials: Sequence[CorePotential | None] | None = None,
     ) -> "Basis":
         """Basis from shells, kept in their order; `shell.atom` is a row of `R_ax` (Bohr)."""
         basis = cls.__new__(cls)
         positions = np.array(R_ax, dtype=float).reshape(-1, 3)
         if shells and not 0 <= min(s.atom for s in shells) <= max(s.atom for s in shells) < len(positions):
             raise InputError(f"a shell is on an atom that is not one of the {len(positions)} given")
+        potentials = tuple([None] * len(positions) if core_potentials is None else core_potentials)
+        require(len(potentials) == len(positions), f"{len(positions)} atoms need as many core potentials or None")
         positions.setflags(write=False)
-        basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {})
+        basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {}, potentials)
         return basis
 
     def moved_to(self, R_ax: Array) -> "Basis":
         """The same shells with their atoms at other positions (Bohr)."""
         basis = type(self).__new__(type(self))
-        basis._set(self.name, self.shells, R_ax, self.symbols, self.sources)
+        basis._set(self.name, self.shells, R_ax, self.symbols, self.sources, self.core_potentials)
         return basis
 
     def _set(self, *values: object) -> None:
@@ -110,6 +119,24 @@ class Basis:
     def l_max(self) -> int:
         """Highest angular momentum."""
         return max(shell.l for shell in self.shells)
+
+    @cached_property
+    def core_electrons(self) -> NDArray[np.int64]:
+        """Number of electrons of every atom that its core potential replaces."""
+        counts = [0 if potential is None else potential.core_electrons for potential in self.core_potentials]
+        return np.array(counts, dtype=np.int64)
+
+    @property
+    def core_summary(self) -> str | None:
+        """A line for output, such as 'core potentials (def2-svp): Au 60, I 28 core electrons'; None without them."""
+        counts = {
+            symbol: potential.core_electrons
+            for symbol, potential in zip(self.symbols, self.core_potentials, strict=True)
+            if potential is not None
+        }
+        names = dict.fromkeys(self.sources.get(symbol, self.name) for symbol in counts)
+        listed = ", ".join(f"{symbol} {count}" for symbol, count in counts.items())
+        return f"core potentials ({', '.join(names)}): {listed} core electrons" if counts else None
 
     def ao_labels(self) -> list[str]:
         """One label per function: '0 C 2px', '0 C 3dx2-y2', '1 O 4f-3', counted by atom and l."""
@@ -159,6 +186,20 @@ def join_names(names: Mapping[str, str]) -> str:
     return ", ".join(f"{symbol}: {name}" for symbol, name in names.items())
 
 
+def _from_tables(
+    name: str,
+    tables: Mapping[str, ElementTable],
+    molecule: Molecule,
+    spherical: bool | None,
+    sources: Mapping[str, str],
+) -> tuple[object, ...]:
+    """The fields of a basis."""
+    shells = _make_shells(name, tables, molecule, spherical)
+    atoms = zip(molecule.elements, molecule.nuclei.ghosts, strict=True)
+    potentials = tuple(None if ghost else tables[symbol].core_potential for symbol, ghost in atoms)
+    return name, shells, molecule.R_ax, molecule.elements, sources, potentials
+
+
 def _make_shells(
     name: str, tables: Mapping[str, ElementTable], molecule: Molecule, spherical: bool | None
 ) -> tuple[Shell, ...]:
@@ -176,13 +217,8 @@ def _make_shells(
 
 
 def _check_table(table: ElementTable, name: str) -> None:
-    if table.has_ecp:
-        others = exchange.sets_with([table.symbol], exchange.ALL_ELECTRON)
-        hint = f"use an all-electron set such as {' or '.join(others[:3])}" if others else "use an all-electron set"
-        raise InputError(
-            f"basis {quoted(name)} has an effective core potential for {table.symbol}, which is not supported: {hint}"
-        )
-    require(table.shells, f"basis {quoted(name)} has no shells for {table.symbol}")
+    only = "only a core potential, no shells," if table.core_potential else "no shells"
+    require(table.shells, f"basis {quote(name)} has {only} for {table.symbol}: choose a set with orbital functions")
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:

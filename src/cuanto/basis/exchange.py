@@ -13,10 +13,12 @@ from cuanto.basis.formats import shell_to_exchange, tables_from_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
-ALL_ELECTRON = ("jorge-DZP", "x2c-SVPall", "ANO-RCC", "dyall-aae2z")
-"""Sets without core potentials that together cover most of the periodic table."""
+WIDE_SETS = ("def2-SVP", "def2-TZVP", "x2c-SVPall", "CRENBL", "jorge-DZP", "ANO-RCC", "dyall-aae2z")
+"""Sets that together cover the periodic table, the most common ones first."""
+MOST_NAMED = 3
+"""Sets that a message names."""
 
 
 def _package() -> Any:
@@ -63,27 +65,27 @@ def auxiliary_of(name: str, role: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def exchange_table(name: str, symbol: str) -> ElementTable:
-    """One element of a set, which must exist: see `knows` and `elements_of`."""
+    """Return the table of one element of a set, which must exist: see `knows` and `elements_of`."""
     data = _package().get_basis(name.strip(), elements=[ATOMIC_NUMBERS[symbol]])
     return tables_from_exchange(data, name)[symbol]
 
 
 def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
-    """The error for an unknown name, with similar ones."""
+    """Make the error for an unknown name; it suggests similar ones."""
     names = {entry["display_name"].lower(): entry["display_name"] for entry in _catalogue().values()}
     names.update({other.lower(): other for other in others})
     close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.6)
     hint = "see basissetexchange.org for the names; a file needs a suffix such as .nw"
     if close:
         hint = f"did you mean {' or '.join(repr(names[c]) for c in close)}?"
-    return InputError(f"unknown basis {quoted(name)}; {hint}")
+    return InputError(f"unknown basis {quote(name)}; {hint}")
 
 
-def sets_with(symbols: Iterable[str], candidates: Iterable[str] = ALL_ELECTRON) -> list[str]:
-    """The candidates that have all these elements; for hints in messages, so it never fails."""
+def sets_with(symbols: Iterable[str], candidates: Iterable[str] = WIDE_SETS) -> list[str]:
+    """The first candidates that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
-        return [name for name in candidates if wanted <= elements_of(name)]
+        return [name for name in candidates if wanted <= elements_of(name)][:MOST_NAMED]
     except MissingDependencyError:
         return []
 

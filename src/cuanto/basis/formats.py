@@ -1,6 +1,7 @@
 """Readers of basis set files: NWChem, Gaussian94 and the JSON of the Basis Set Exchange.
 
-The format is recognised by the content. Every mistake is an `InputError` that names file and line.
+The format is recognised by the content. Every mistake is an `InputError` that names file and line. Spin-orbit parts of
+core potentials are left out.
 """
 
 import os
@@ -8,15 +9,25 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cuanto.basis.potential_formats import GaussianPotential, PotentialParts, potential_from_exchange
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.basis.table import ElementTable, ShellTable, momenta, split_shell
 from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.formats import parse_json
-from cuanto.system.text import parse_finite, parse_real, parse_whole, quoted, read_text, shown, split_lines
+from cuanto.system.text import (
+    listed_numbers,
+    parse_numbers,
+    parse_real,
+    parse_whole,
+    quote,
+    read_text,
+    shown,
+    split_lines,
+)
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
-_GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+\d+\s+\d+", re.ASCII | re.IGNORECASE)
+_GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+(\d{1,3})\s+(\d{1,3})", re.ASCII | re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -40,12 +51,12 @@ def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
 
 
 class _Reader:
-    """Base of the readers of text formats: the shells read so far and the shell being read."""
+    """Base of the readers of text formats: the shells and potentials read so far and the shell being read."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.shells: dict[str, list[ShellTable]] = {}
-        self.ecp: set[str] = set()
+        self.potentials: dict[str, PotentialParts] = {}
         self.pure: bool | None = None
         self.owners: list[str] = []
         self.ls: tuple[int, ...] = ()
@@ -59,12 +70,12 @@ class _Reader:
                 self.line(line)
             where = "at the end"
             self.finish()
+            potentials = {symbol: parts.potential(symbol) for symbol, parts in self.potentials.items()}
         except InputError as error:
             raise InputError(f"{self.source}, {where}: {error}") from None
-        symbols = list(self.shells) + sorted(self.ecp - set(self.shells))
         return {
-            symbol: ElementTable(symbol, tuple(self.shells.get(symbol, ())), self.source, symbol in self.ecp)
-            for symbol in symbols
+            symbol: ElementTable(symbol, tuple(self.shells.get(symbol, ())), self.source, potentials.get(symbol))
+            for symbol in dict.fromkeys([*self.shells, *potentials])
         }
 
     def line(self, line: str) -> None:
@@ -82,21 +93,15 @@ class _Reader:
             self.shells.setdefault(symbol, []).extend(tables)
         self.ls, self.rows = (), []
 
-    @staticmethod
-    def numbers(tokens: list[str]) -> list[float]:
-        values = [parse_finite(token) for token in tokens]
-        if None in values:
-            raise InputError(f"expected a number, found {quoted(tokens[values.index(None)])}")
-        return [value for value in values if value is not None]
-
 
 class _NWChem(_Reader):
     """'element shelltype', then rows 'exponent coefficients'; BASIS and END lines may be missing."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
-        self.in_ecp = False
+        self.block = "basis"
         self.blocks = 0
+        self.potential: PotentialParts | None = None
 
     def line(self, line: str) -> None:
         tokens = line.split("#", 1)[0].split()
@@ -105,15 +110,18 @@ class _NWChem(_Reader):
         keyword = tokens[0].lower()
         if keyword in ("basis", "ecp", "so", "end"):
             self.close_shell()
-            self.in_ecp = keyword in ("ecp", "so")
+            self.block = "basis" if keyword == "end" else keyword
+            self.potential = None
             if keyword == "basis":
                 self.begin(line)
-        elif self.in_ecp:
-            if parse_real(tokens[0]) is None:  # 'element nelec 28', 'element ul', 'element s'
-                self.ecp.add(symbol_of(tokens[0]))
+        elif self.block == "ecp":
+            self.potential_line(tokens)
+        elif self.block == "so":
+            if parse_real(tokens[0]) is None:
+                self.potentials.setdefault(symbol_of(tokens[0]), PotentialParts()).spin_orbit = True
         elif parse_real(tokens[0]) is not None:
             require(self.ls, "a row of numbers before any line 'element shelltype'")
-            self.rows.append(self.numbers(tokens))
+            self.rows.append(parse_numbers(tokens))
         else:
             self.header(tokens)
 
@@ -123,10 +131,31 @@ class _NWChem(_Reader):
         options = _QUOTED.sub(" ", line).lower().split()
         self.pure = True if "spherical" in options else False if "cartesian" in options else None
 
-    def header(self, tokens: list[str]) -> None:
+    def potential_line(self, tokens: list[str]) -> None:
+        """A line of an ECP block: 'element nelec 28', 'element ul', 'element s' or a row of numbers."""
+        if parse_real(tokens[0]) is not None:
+            require(self.potential, "a row of numbers before any line 'element ul' or 'element s'")
+            assert self.potential is not None
+            return self.potential.row(tokens)
+        self.refuse_library(tokens)
+        self.potential = self.potentials.setdefault(symbol_of(tokens[0]), PotentialParts())
+        kinds = [token.lower() for token in tokens[1:]]
+        if len(kinds) == 2 and kinds[0] == "nelec":
+            self.potential.core_electrons = parse_whole(kinds[1])
+            require(self.potential.core_electrons is not None, f"{quote(kinds[1])} is not a number of electrons")
+            return None
+        known = len(kinds) == 1 and kinds[0] in ("ul", *ANGULAR_LETTERS)
+        require(known, f"expected 'element nelec N', 'element ul' or 'element s', found {quote(' '.join(tokens))}")
+        return self.potential.begin(("ul", *ANGULAR_LETTERS).index(kinds[0]) - 1)
+
+    @staticmethod
+    def refuse_library(tokens: list[str]) -> None:
         if "library" in (token.lower() for token in tokens):
             raise InputError("'library' lines are not supported: give the basis set by its name instead")
-        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quoted(' '.join(tokens))}")
+
+    def header(self, tokens: list[str]) -> None:
+        self.refuse_library(tokens)
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quote(' '.join(tokens))}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])
@@ -139,48 +168,60 @@ class _Gaussian94(_Reader):
         super().__init__(source)
         self.remaining = 0
         self.scale = 1.0
-        self.in_ecp = False
+        self.potential: GaussianPotential | None = None
         self.complete: set[str] = set()
 
     def line(self, line: str) -> None:
         text = line.split("!", 1)[0].strip()
-        ecp = _GAUSSIAN_ECP.fullmatch(text)
+        potential = _GAUSSIAN_ECP.fullmatch(text)
         if not text:
             return
         if self.remaining:
             self.row(text.split())
+        elif self.potential is not None:
+            self.potential.line(text)
+            if self.potential.complete:
+                self.potential = None
         elif text == "****":
             self.leave()
         elif _GAUSSIAN_ELEMENT.fullmatch(text):
             self.leave()
             self.owners = [symbol_of(token.lstrip("-")) for token in text.split()[:-1]]
-        elif ecp:
-            self.ecp.add(symbol_of(ecp[1]))
-            self.in_ecp = True
-        elif not self.in_ecp:
+        elif potential:
+            self.begin_potential(potential[1], int(potential[2]), int(potential[3]))
+        else:
             self.header(text.split())
 
     def leave(self) -> None:
         """End of a block: its elements may not be defined again."""
         self.complete |= {symbol for symbol in self.owners if symbol in self.shells}
-        self.owners, self.in_ecp = [], False
+        self.owners = []
+
+    def begin_potential(self, label: str, highest: int, core_electrons: int) -> None:
+        """'label-ECP highest core_electrons': `highest` + 1 parts follow, the local one first."""
+        require(highest < len(ANGULAR_LETTERS), f"angular momentum {highest} of a core potential is too high")
+        self.potential = GaussianPotential(highest + 1)
+        self.potential.core_electrons = core_electrons
+        for symbol in self.owners or [symbol_of(label)]:
+            require(symbol not in self.potentials, f"the core potential of {symbol} is defined a second time")
+            self.potentials[symbol] = self.potential
 
     def header(self, tokens: list[str]) -> None:
-        require(self.owners, f"expected 'element 0' or ****, found {quoted(' '.join(tokens))}")
+        require(self.owners, f"expected 'element 0' or ****, found {quote(' '.join(tokens))}")
         twice = self.complete & set(self.owners)
         if twice:
             raise InputError(f"{min(twice)} is defined a second time")
         count = parse_whole(tokens[1]) if len(tokens) > 1 else None
         if count is None or not 0 < count < 1000:
-            raise InputError(f"expected 'shelltype count scale', found {quoted(' '.join(tokens))}")
-        scales = self.numbers(tokens[2:]) or [1.0]
+            raise InputError(f"expected 'shelltype count scale', found {quote(' '.join(tokens))}")
+        scales = parse_numbers(tokens[2:]) or [1.0]
         if len(set(scales)) > 1 or scales[0] <= 0:
-            raise InputError(f"scale factors {quoted(' '.join(tokens[2:]))} are not one positive number")
+            raise InputError(f"scale factors {quote(' '.join(tokens[2:]))} are not one positive number")
         self.ls, self.rows = momenta(tokens[0]), []
         self.remaining, self.scale = count, scales[0]
 
     def row(self, tokens: list[str]) -> None:
-        values = self.numbers(tokens)
+        values = parse_numbers(tokens)
         if len(values) != 1 + len(self.ls):
             raise InputError(f"expected an exponent and {len(self.ls)} coefficient(s), found {len(values)} numbers")
         values[0] *= self.scale**2
@@ -192,6 +233,7 @@ class _Gaussian94(_Reader):
     def finish(self) -> None:
         if self.remaining:
             raise InputError(f"the last shell lacks {self.remaining} row(s)")
+        require(self.potential is None, "the last core potential is not complete")
 
 
 def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
@@ -207,9 +249,10 @@ def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
             shells = entry.get("electron_shells", [])
             require(isinstance(shells, list), "'electron_shells' is not a list")
             found = tuple(table for shell in shells for table in _exchange_shell(shell))
+            potential = potential_from_exchange(symbol, entry)
         except InputError as error:
-            raise InputError(f"{source}, element {quoted(key)}: {error}") from None
-        tables[symbol] = ElementTable(symbol, found, source, bool(entry.get("ecp_potentials")))
+            raise InputError(f"{source}, element {quote(key)}: {error}") from None
+        tables[symbol] = ElementTable(symbol, found, source, potential)
     return tables
 
 
@@ -227,21 +270,16 @@ def shell_to_exchange(shell: ShellTable, kind: str = "gto", number: Callable[[fl
 def _exchange_shell(shell: Any) -> list[ShellTable]:
     require(isinstance(shell, Mapping), "a shell is not an object")
     kind = shell.get("function_type", "gto")
-    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quoted(kind)} is not a Gaussian")
+    require(kind in ("gto", "gto_spherical", "gto_cartesian"), f"function type {quote(kind)} is not a Gaussian")
     ls = shell.get("angular_momentum")
     good = isinstance(ls, list) and ls and all(type(l) is int and 0 <= l < len(ANGULAR_LETTERS) for l in ls)
-    require(good, f"angular momentum {quoted(ls)} is not a list of whole numbers")
+    require(good, f"angular momentum {quote(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
     require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
-    exponents = _exchange_numbers(shell.get("exponents"))
-    values = [_exchange_numbers(column) for column in columns]
+    exponents = listed_numbers(shell.get("exponents"))
+    values = [listed_numbers(column) for column in columns]
     equal = all(len(column) == len(exponents) for column in values)
     require(equal, "a column of coefficients is not as long as the exponents")
     rows = [[a, *(column[k] for column in values)] for k, a in enumerate(exponents)]
     pure = None if kind == "gto" else kind == "gto_spherical"
     return split_shell(tuple(ls), rows, pure)
-
-
-def _exchange_numbers(values: Any) -> list[float]:
-    require(isinstance(values, list), f"expected a list of numbers, found {quoted(values)}")
-    return _Reader.numbers([str(value).strip() for value in values])

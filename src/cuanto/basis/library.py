@@ -11,10 +11,11 @@ from pathlib import Path
 
 from cuanto.basis import exchange
 from cuanto.basis.formats import read_basis_file
+from cuanto.basis.names import canonical_name, split_names
 from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError
 from cuanto.system.elements import symbol_of
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 SEARCH_PATH = "CUANTO_BASIS_PATH"
 FILE_SUFFIXES = (".nw", ".nwchem", ".gbs", ".g94", ".json", ".bas", ".basis", ".txt")
@@ -26,32 +27,50 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether the source is a file; a slash alone is no evidence, since names of the Exchange may contain one."""
+    """Whether the source is a file; a slash alone does not tell, since names of the Exchange may contain one."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
-    return has_folder or source.lower().endswith(FILE_SUFFIXES)
+    return has_folder or (source.lower().endswith(FILE_SUFFIXES) and split_names(source) is None)
+
+
+def names_file(text: str, folder: str = "") -> bool:
+    """Whether a text from a stranger means a file, perhaps one in `folder`; names of sets may contain a slash."""
+    if (parts := split_names(text)) is not None:
+        return any(names_file(part, folder) for part in parts.values())
+    looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
+    return is_file(text) or looks_like_path or (os.sep in text and os.path.isfile(os.path.join(folder, text)))
 
 
 def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
-    """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}."""
-    if isinstance(choice, str | os.PathLike):
-        if isinstance(choice, str) and not choice.strip():
+    """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}.
+
+    A mapping may be written as text, C=cc-pvtz,default=cc-pvdz.
+    """
+    if isinstance(choice, str):
+        if not choice.strip():
             raise InputError("the name of the basis is empty")
-        return dict.fromkeys(symbols, choice)
+        choice = choice if os.path.isfile(choice) else split_names(choice) or choice
+    if isinstance(choice, str | os.PathLike):
+        return dict.fromkeys(symbols, _usual(choice))
     if not isinstance(choice, Mapping):
-        raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quoted(choice)}")
+        raise InputError(f"a basis is a name, a file or a mapping of elements to these, not {quote(choice)}")
     sources: dict[str, BasisSource] = {}
     for key, source in choice.items():
         if not isinstance(source, str | os.PathLike):
-            raise InputError(f"basis of {quoted(key)} must be a name or a file, not {quoted(source)}")
+            raise InputError(f"basis of {quote(key)} must be a name or a file, not {quote(source)}")
         sources["default" if str(key).lower() == "default" else symbol_of(str(key))] = source
     result = {}
     for symbol in symbols:
         if symbol not in sources and "default" not in sources:
             raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
-        result[symbol] = sources[symbol if symbol in sources else "default"]
+        result[symbol] = _usual(sources[symbol if symbol in sources else "default"])
     return result
+
+
+def _usual(source: BasisSource) -> BasisSource:
+    """The source with the usual spelling of its name."""
+    return source if is_file(source) or not isinstance(source, str) else canonical_name(source)
 
 
 def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
@@ -63,7 +82,7 @@ def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, Ele
         tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}
     lacking = [symbol for symbol in symbols if symbol not in tables]
     if lacking and is_file(source):
-        raise InputError(f"basis file {quoted(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
+        raise InputError(f"basis file {quote(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
         raise _lacking_error(name, lacking, symbols)
     return {symbol: tables[symbol] for symbol in symbols}
@@ -88,7 +107,7 @@ def shipped_names() -> list[str]:
 
 
 def _file_name(name: str) -> str:
-    """The name as a file name, which cannot lead out of its folder."""
+    """Convert the name to a file name that cannot point outside its folder."""
     plain = name.strip().lower().replace("*", "s").replace("+", "p")
     return plain.replace("/", "_").replace(os.sep, "_")
 
@@ -101,6 +120,11 @@ def _folder_files(name: str, symbol: str) -> Iterable[Path]:
                 yield Path(path)
 
 
+def files_of_set(name: str, symbols: Iterable[str]) -> list[Path]:
+    """Files of a set in the folders of CUANTO_BASIS_PATH, for these elements."""
+    return list(dict.fromkeys(path for symbol in sorted(set(symbols)) for path in _folder_files(name, symbol)))
+
+
 @lru_cache(maxsize=16)
 def _shipped(name: str) -> dict[str, ElementTable]:
     path = _DATA / (_file_name(name) + ".nw")
@@ -110,6 +134,6 @@ def _shipped(name: str) -> dict[str, ElementTable]:
 def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
-    message = f"basis {quoted(name)} has no functions for {', '.join(lacking)}"
+    message = f"basis {quote(name)} has no functions for {', '.join(lacking)}"
     others = exchange.sets_with(symbols)
     return InputError(f"{message}; {', '.join(others)} would work" if others else message)

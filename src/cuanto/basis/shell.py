@@ -81,7 +81,7 @@ def _check_shapes(a_k: Array, c_kq: Array) -> None:
 
 
 def _read_only(values: Array) -> Array:
-    """A read-only array; one that is read-only already is not copied, so that equal atoms share it."""
+    """Make an array read-only; one that is read-only already is not copied, so that equal atoms share it."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
         return values
     copy = np.array(values, dtype=float)

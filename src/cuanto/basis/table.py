@@ -2,9 +2,15 @@
 
 from dataclasses import dataclass
 
+from cuanto.basis.core_potential import CorePotential
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
+
+EXPONENTS = (1e-8, 1e15)
+"""Smallest and largest exponent: beyond, integrals overflow."""
+MOST_PRIMITIVES = 100
+"""Largest number of primitives of a shell; published sets have up to about 40."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +25,12 @@ class ShellTable:
 
 @dataclass(frozen=True, slots=True)
 class ElementTable:
-    """The shells of one element, in the order of the source, and whether they need a core potential."""
+    """The shells of one element, in the order of the source, and the core potential that belongs to them."""
 
     symbol: str
     shells: tuple[ShellTable, ...]
     source: str
-    has_ecp: bool = False
+    core_potential: CorePotential | None = None
 
 
 def momenta(letters: str) -> tuple[int, ...]:
@@ -33,7 +39,7 @@ def momenta(letters: str) -> tuple[int, ...]:
     found = tuple(ANGULAR_LETTERS.find(letter) for letter in letters.lower())
     combined = letters.upper() in ("SP", "SPD", "SPDF")
     known = combined or (len(found) == 1 and found[0] >= 0)
-    require(known, f"unknown shell type {quoted(letters)}: expected S, P, D, ... or SP")
+    require(known, f"unknown shell type {quote(letters)}: expected S, P, D, ... or SP")
     return found
 
 
@@ -49,6 +55,10 @@ def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None)
     require(n == 1 or widths == {n + 1}, f"a combined shell of {n} momenta needs {n} coefficients in every row")
     require(min(row[0] for row in rows) > 0, "exponents must be positive")
     exponents = tuple(row[0] for row in rows)
+    low, high = min(exponents), max(exponents)
+    possible = low >= EXPONENTS[0] and high <= EXPONENTS[1]
+    require(possible, f"exponents from {low:.3g} to {high:.3g}: {EXPONENTS[0]:g} to {EXPONENTS[1]:g} are possible")
+    require(len(rows) <= MOST_PRIMITIVES, f"a shell of {len(rows)} primitives: {MOST_PRIMITIVES} are possible")
     parts = [slice(1, None)] if n == 1 else [slice(1 + i, 2 + i) for i in range(n)]
     columns = [tuple(tuple(row[part]) for row in rows) for part in parts]
     return [

@@ -22,7 +22,7 @@ from cuanto.interfaces.sources import (
 )
 from cuanto.motion.record import calculation_key
 from cuanto.system import Molecule
-from cuanto.system.text import parse_whole, quoted, split_lines
+from cuanto.system.text import parse_whole, quote, split_lines
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _files(given: str) -> list[str]:
         return [given]
     if files := sorted(str(path) for path in Path(given).iterdir() if path.suffix.lower() == ".xyz"):
         return files
-    raise InputError(f"the folder {quoted(given, 200)} has no XYZ files")
+    raise InputError(f"the folder {quote(given, 200)} has no XYZ files")
 
 
 def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterator[Source | CuantoError]:

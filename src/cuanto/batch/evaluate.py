@@ -1,6 +1,5 @@
-"""The work of a worker process: molecules in, numbers out, all as plain data, so that any machine can do it.
-
-An error of one molecule is the result of that molecule.
+"""The work of a worker process. Input and output are plain data, so that it can run on any machine. If a molecule
+fails, the error is its result.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     """Compute the rows of a task.
 
-    It has molecules (as plain data, or as they are), method, basis, keywords, gradient, driver and settings.
+    A task has molecules (plain data or objects), method, basis, keywords, gradient, driver and settings.
     """
     given, alone = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
@@ -39,7 +38,7 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
     if len(molecules) > 1 and together:
         try:
             return {"rows": _together(molecules, task)}
-        except Exception as error:  # one by one, the molecule at fault is found
+        except Exception as error:  # one by one, to find the molecule that fails
             logger.info("%d molecules together: %s; computing them one by one", len(molecules), describe_error(error))
     return {"rows": [_one(molecule, task) for molecule in molecules]}
 
@@ -58,7 +57,7 @@ def _one(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
     basis = {} if task["basis"] is None else {"basis": task["basis"]}
     try:
         if task.get("driver") == OPTIMIZE:
-            row = _optimized(molecule, basis.get("basis"), task)
+            row = _optimise(molecule, basis.get("basis"), task)
         elif task.get("driver") == HESSIAN:
             row = _vibrations_row(molecule, task, basis)
         else:
@@ -85,7 +84,7 @@ def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[
     }
 
 
-def _optimized(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
+def _optimise(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) -> dict[str, Any]:
     found = optimize(molecule, task["method"], basis, settings=Settings.of(**task["settings"]), **task["keywords"])
     moved = {"converged": found.converged, "steps": found.iterations, "positions": found.molecule.R_ax}
     return {**_row(found.result, True), **moved}

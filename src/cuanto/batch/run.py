@@ -33,13 +33,13 @@ from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 """Largest number of molecules of one composition in a task of a semiempirical method."""
 MAX_BATCH_ATOMS = 100
-"""Atoms of the largest molecules that share a task on a CPU, where several processes share the memory."""
+"""Largest number of atoms of molecules that share a task on a CPU, where several processes share the memory."""
 TASKS_PER_PROCESS = 4
 """Tasks per process: starting one takes a second or two. An optimisation takes longer."""
 MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
 MAX_TRIES = 2
-"""Attempts at a molecule whose worker was lost: perhaps another one had used up the memory."""
+"""Attempts at a molecule whose worker was lost: another process may have used up the memory."""
 SHARE = 0.8
 """Fraction of the free memory for all processes together."""
 
@@ -155,8 +155,8 @@ class Batch:
             self.counts.seconds = time.perf_counter() - begin
             watch(row)
 
-        waiting = self._known(finished)
-        for row in self._computed(waiting):
+        waiting = self._finish_known(finished)
+        for row in self._compute(waiting):
             finished(row)
         rows = [self._row(entry) for entry in self.entries]
         self.counts.seconds = time.perf_counter() - begin
@@ -171,7 +171,7 @@ class Batch:
         found = self._rows[entry.key]
         return found if found.entry is entry else Row(**{**vars(found), "entry": entry})
 
-    def _known(self, finished: Watcher) -> list[Entry]:
+    def _finish_known(self, finished: Watcher) -> list[Entry]:
         """Finish the entries that are known from the journal or cannot be read; return the others."""
         known = {} if self._journal is None else self._journal.read()
         waiting: dict[str, Entry] = {}
@@ -187,7 +187,7 @@ class Batch:
                 waiting.setdefault(entry.key, entry)
         return list(waiting.values())
 
-    def _computed(self, waiting: Sequence[Entry]) -> Iterator[Row]:
+    def _compute(self, waiting: Sequence[Entry]) -> Iterator[Row]:
         if not waiting:
             return
         backend = waiting[0].model.keywords.get("backend", "auto")
@@ -245,7 +245,7 @@ def _task(entries: Sequence[Entry], memory: float | None, here: bool) -> dict[st
 
 
 def _retry(task: _Task, error: BaseException) -> bool:
-    """Whether to try again: a worker may be lost because of one molecule among several, or of none."""
+    """Whether to try again: a worker may be lost because of one of several molecules, or for another reason."""
     return not isinstance(error, TaskError) and (len(task.entries) > 1 or task.tries < MAX_TRIES)
 
 
@@ -272,7 +272,7 @@ def _group_key(entry: Entry, device: str) -> str:
 
 
 def _require_known_bases(entries: Sequence[Entry]) -> None:
-    """Refuse an unknown basis once, not once for every molecule: it must have one of the elements."""
+    """Raise one error for an unknown basis, instead of one per molecule: it must have at least one of the elements."""
     elements: dict[str, set[str]] = {}
     for entry in entries:
         for basis in (entry.model.basis, entry.model.keywords.get("auxbasis")):

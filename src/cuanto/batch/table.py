@@ -53,7 +53,7 @@ class Row:
     seconds: float = 0.0
     error: str = ""
     known: bool = False
-    """Taken from the journal."""
+    """Whether the row was taken from the journal."""
 
     @classmethod
     def of(cls, entry: Entry, found: dict[str, Any], known: bool = False) -> Row:
@@ -71,9 +71,11 @@ class Row:
 
     def record(self) -> dict[str, Any]:
         """One line of the table; None where there is no value."""
-        return {name: value(self) for name, (_, value) in columns_of([self]).items()}
+        return {name: _readable(value(self)) for name, (_, value) in columns_of([self]).items()}
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of formulas in spreadsheets."""
 Column = tuple[str, Callable[[Row], Any]]
 """Type of a column, and its value in a row."""
 
@@ -83,12 +85,12 @@ def _of_molecule(value: Callable[[Molecule], Any]) -> Callable[[Row], Any]:
 
 
 def _flat(name: str) -> Column:
-    """x, y, z of the first atom, then of the second, and so on."""
+    """Column of x, y, z of the first atom, then of the second, and so on."""
     return "list<float64>", lambda row: None if getattr(row, name) is None else getattr(row, name).reshape(-1).tolist()
 
 
 def _positions(row: Row) -> list[float] | None:
-    """Positions of the atoms, after an optimisation the new ones."""
+    """Positions of the atoms; the optimised ones after an optimisation."""
     found = row.positions
     if found is None and row.entry.molecule is not None:
         found = row.entry.molecule.R_ax
@@ -156,7 +158,7 @@ class Table:
 
     @property
     def journal(self) -> Path:
-        """File beside the table with everything that was computed, also by a run that was stopped."""
+        """File beside the table with everything computed so far, including by interrupted runs."""
         return self.path.with_name(f"{self.path.name}.journal")
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -171,7 +173,7 @@ class Table:
         writer = csv.DictWriter(text, list(columns), lineterminator="\n")
         writer.writeheader()
         for record in records:
-            writer.writerow({k: json.dumps(v) if isinstance(v, list) else v for k, v in record.items()})
+            writer.writerow({name: _cell(value) for name, value in record.items()})
         write_text(self.path, text.getvalue())
 
     def _parquet(self, records: list[dict[str, Any]], columns: dict[str, Column], arrow: Any = None) -> None:
@@ -179,6 +181,18 @@ class Table:
         with replacing(self.path) as draft:
             table = arrow.Table.from_pylist(records, schema=schema)
             import_module("pyarrow.parquet").write_table(table, draft)
+
+
+def _cell(value: Any) -> Any:
+    """A value for CSV; a text that a spreadsheet would take for a formula begins with an apostrophe."""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+def _readable(value: Any) -> Any:
+    """A text without the surrogates that stand for bytes of file names that are not UTF-8."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _arrow_type(arrow: Any, kind: str) -> Any:

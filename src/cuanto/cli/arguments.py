@@ -53,7 +53,7 @@ ENDINGS = (
     ".out",
     ".log",
 )
-"""Endings of output files, for which other programs have -o."""
+"""Suffixes of output files; other programs use -o for them."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
 PANEL = "Calculation"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
@@ -81,7 +81,7 @@ def _log_to_stderr(wanted: bool) -> bool:
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", callback=_log_to_stderr, help="Report progress on standard error.")
 ]
-"""Taken by every command and by `cuanto` itself, so that it may stand before or after the name of the command."""
+"""Accepted by every command and by `cuanto` itself, so that it may come before or after the name of the command."""
 Setting = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=PANEL),
@@ -113,8 +113,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     types = {name: Setting if name == "option" else flag_type(name) for name in names}
     flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
     *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
-    place = [one.name for one in own].index("charge")
-    shown = [*own[:place], *flags, *own[place:]]
+    position = [one.name for one in own].index("charge")
+    shown = [*own[:position], *flags, *own[position:]]
     command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in shown}
     return command

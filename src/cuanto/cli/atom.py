@@ -14,7 +14,7 @@ from cuanto.cli.arguments import Verbose
 from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
 from cuanto.errors import InputError
 
-HOW, OPTIMISATION, FILES = "How it is computed", "Optimisation of the basis", "Files"
+CALCULATION, OPTIMISATION, FILES = "Calculation", "Optimisation of the basis", "Files"
 C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
 OPTION_HELP = "Setting of the SCF, such as max_iterations=80, level_shift=0.3 or accelerator=damping; may be repeated."
 
@@ -31,21 +31,22 @@ Optimiser = StrEnum("Optimiser", ["AUTO", "NEWUOA", "COBYQA"])
 
 
 def _text(metavar: str | None, help: str, *names: str, panel: str | None = None) -> Any:
-    """An option, with a value unless `metavar` is None."""
+    """Make an option, with a value unless `metavar` is None."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
 
 
 _flag = partial(_text, None)
-OPTIMISER_HELP = "Optimiser of the basis; auto is NEWUOA where nlopt is installed."
+NUCLEUS_HELP = "Charge distribution of the nucleus. \\[default: gaussian]"
+OPTIMISER_HELP = "Optimiser of the basis; auto: NEWUOA if nlopt is installed."
 OptimiserName = Annotated[Optimiser, _flag(OPTIMISER_HELP, "--optimiser", "--optimizer", panel=OPTIMISATION)]
 FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]
 Json = Annotated[Path | None, _text("FILE", "Write the result as JSON.", "--json", panel=FILES)]
 Export = Annotated[
     Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", "--export", panel=FILES)
 ]
-Contract = Annotated[bool, _flag("Export contracted to the atomic orbitals.", "--contract", panel=FILES)]
+Contract = Annotated[bool, _flag("Export functions contracted to the atomic orbitals.", "--contract", panel=FILES)]
 Diffuse = Annotated[
-    int, typer.Option(help="Uncontracted diffuse functions beside a contraction.", min=0, rich_help_panel=FILES)
+    int, typer.Option(help="Uncontracted diffuse functions to add to a contracted basis.", min=0, rich_help_panel=FILES)
 ]
 
 
@@ -57,15 +58,23 @@ def atom(
     ] = None,
     config: Annotated[str | None, _text("SHELLS", "Configuration such as '\\[Ar] 3d5 4s1'.")] = None,
     charge: Annotated[int | None, typer.Option(help="Charge of the ion.")] = None,
-    nucleus: Annotated[NucleusModel | None, typer.Option(help="Gaussian when left out.", rich_help_panel=HOW)] = None,
-    parameters: Annotated[str | None, _text("A,B,D,G", "alpha,beta,delta,gamma; else the table's.", panel=HOW)] = None,
-    ranges: Annotated[str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'; else the table's.", panel=HOW)] = None,
-    pool: Annotated[bool, _flag("One K, the largest last index, for all symmetries.", "--pool", panel=HOW)] = False,
-    c: Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=HOW)] = None,
-    nonrelativistic: Annotated[bool, _flag("Hartree-Fock without c.", "--nonrelativistic", panel=HOW)] = False,
-    option: Annotated[list[str] | None, _text("NAME=VALUE", OPTION_HELP, "--option", "-o", panel=HOW)] = None,
+    nucleus: Annotated[NucleusModel | None, _flag(NUCLEUS_HELP, "--nucleus", panel=CALCULATION)] = None,
+    parameters: Annotated[
+        str | None, _text("A,B,D,G", "alpha,beta,delta,gamma. \\[default: table]", panel=CALCULATION)
+    ] = None,
+    ranges: Annotated[
+        str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'. \\[default: table]", panel=CALCULATION)
+    ] = None,
+    pool: Annotated[
+        bool, _flag("Use one K, the largest last index, for all symmetries.", "--pool", panel=CALCULATION)
+    ] = False,
+    c: Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=CALCULATION)] = None,
+    nonrelativistic: Annotated[
+        bool, _flag("Non-relativistic Hartree-Fock.", "--nonrelativistic", panel=CALCULATION)
+    ] = False,
+    option: Annotated[list[str] | None, _text("NAME=VALUE", OPTION_HELP, "--option", "-o", panel=CALCULATION)] = None,
     backend: Annotated[
-        Device, typer.Option(help="auto: the GPU where there is one, else cpu.", rich_help_panel=HOW)
+        Device, typer.Option(help="auto: the GPU if there is one, else cpu.", rich_help_panel=CALCULATION)
     ] = Device.AUTO,
     optimise: Annotated[
         bool, _flag("Optimise the well-tempered set.", "--optimise", "--optimize", panel=OPTIMISATION)
@@ -73,20 +82,18 @@ def atom(
     optimiser: OptimiserName = Optimiser.AUTO,
     method: FormerName = None,
     max_evaluations: Annotated[
-        int | None, typer.Option(help="Largest number of energies.", min=1, rich_help_panel=OPTIMISATION)
+        int | None, typer.Option(help="Maximum number of energy evaluations.", min=1, rich_help_panel=OPTIMISATION)
     ] = None,
     log: Annotated[
-        Path | None, _text("FILE", "Log of the optimisation, which continues where the log ends.", panel=OPTIMISATION)
+        Path | None, _text("FILE", "Log of the optimisation; an existing log is continued.", panel=OPTIMISATION)
     ] = None,
     json: Json = None,
     export: Export = None,
     contract: Contract = False,
     diffuse: Diffuse = 1,
-    plot: Annotated[
-        Path | None, _text("FILE", "Picture of the radial densities (.png, .pdf, .svg).", panel=FILES)
-    ] = None,
+    plot: Annotated[Path | None, _text("FILE", "Plot of the radial densities (.png, .pdf, .svg).", panel=FILES)] = None,
     plot_optimisation: Annotated[
-        Path | None, _text("FILE", "Picture of the convergence of the optimisation.", panel=FILES)
+        Path | None, _text("FILE", "Plot of the convergence of the optimisation.", panel=FILES)
     ] = None,
     quiet: Annotated[bool, _flag("Print the energy only.", "--quiet", "-q")] = False,
     verbose: Verbose = False,

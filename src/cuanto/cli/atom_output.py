@@ -32,7 +32,7 @@ SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr",
 def check_outputs(
     json: Path | None, export: Path | None, pictures: Sequence[Path] = (), file: Path | None = None
 ) -> None:
-    """Refuse files that cannot be written, or would replace the input `file`, before the work."""
+    """Check before the calculation that output files can be written and do not replace the input `file`."""
     for path in (json, export, *pictures):
         if path is not None:
             require_writable(path, file)
@@ -49,15 +49,15 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
-    """The job of a file, or of an element with the options `given`."""
+    """Make the job from a file, or from an element and the options `given`."""
     if file is not None and element is None:
         if str(file).capitalize() in SYMBOLS and not file.exists():
             raise InputError(f"{file} is not an input file: for the element write --element {str(file).capitalize()}")
         for name in given:
-            raise InputError(f"--{name} goes with --element; the file {file} has its own")
+            raise InputError(f"--{name} applies to --element only: set it in the file {file} instead")
         return read_input(file)
     if file is not None or element is None:
-        raise InputError("give an input file FILE.inp or --element, one of them")
+        raise InputError("give either an input file FILE.inp or --element")
     if "nucleus" in given:
         given["nucleus"] = given["nucleus"].value
     settings = {"c": given.pop("c")} if "c" in given else {}
@@ -65,7 +65,7 @@ def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> A
 
 
 def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
-    """The job with settings of the SCF by name, as `--option` has them."""
+    """Change settings of the SCF, given by name with `--option`."""
     known = {field.name: type(getattr(job.settings, field.name)) for field in fields(job.settings)}
     for name, value in settings.items():
         require(name in known, f"--option {name}: the SCF of an atom has {', '.join(known)}")
@@ -76,16 +76,16 @@ def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
 
 
 def share_last_index(job: AtomInput) -> AtomInput:
-    """The job with one K for all symmetries, with which the exponents may not exist."""
+    """Use one K for all symmetries; raises an error if the exponents do not exist for it."""
     if not isinstance(job.basis, WellTempered):
-        raise InputError("--pool belongs to well-tempered sets: use --basis wtbs or bastype='wtbs'")
+        raise InputError("--pool applies to well-tempered sets only: use --basis wtbs or bastype='wtbs'")
     basis = replace(job.basis, pool=True)
     basis.exponents()
     return replace(job, basis=basis)
 
 
 def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:
-    """A function that prints a line for every iteration, with a heading before the first."""
+    """Return a function that prints a line for every iteration, with a heading before the first."""
 
     def show(state: AtomIteration) -> None:
         if state.iteration == 1:
@@ -99,7 +99,7 @@ def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:
 
 
 def print_result(console: Console, result: AtomResult) -> None:
-    """Parts of the energy, spinors, and whether it converged."""
+    """Print the parts of the energy, the spinors, and whether it converged."""
     parts = Table(Column(), Column(justify="right"), show_header=False, box=None)
     for name, value in result.parts.items():
         parts.add_row(name.replace("_electron", "-electron").replace("_", " "), f"{value:.10f}", "Hartree")

@@ -76,7 +76,7 @@ def basis_search(
         except KeyboardInterrupt:
             console.print(f"interrupted; results so far are in {state}: the same command continues", markup=False)
             raise
-    it.print_found(console, found)
+    it.print_sets(console, found)
     it.write_results(found, settings, json, export, diffuse if contract else None)
     if any(isinstance(one, Exception) or not one.accurate for one in found.values()):
         raise typer.Exit(NOT_CONVERGED)

@@ -17,7 +17,7 @@ from cuanto.cli.show import IterationTable, print_heading, print_overview, print
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
 from cuanto.log import step_listener
-from cuanto.options import DEFAULT_BASIS, about_option
+from cuanto.options import DEFAULT_BASIS, errors_about_option
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Model, Source
@@ -47,8 +47,8 @@ class Job:
 
     `driver`: one of TASKS, with `settings` of its own.
 
-    What is None comes from the molecule's file (a QCSchema input has a method of its own), else it has a default.
-    `file`: the job file, if there is one.
+    Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
+    `file`: the job file, if there is one; `basis_path`: where it looks for a basis that an input names.
     """
 
     sources: Sequence[str]
@@ -63,6 +63,7 @@ class Job:
     restart: str | None = None
     quiet: bool = False
     file: str | None = None
+    basis_path: Callable[[str, str], str] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("method", self.method), ("basis", self.basis)):
@@ -84,30 +85,38 @@ class Job:
         known = (*self.sources, self.file, self.basis, self.keywords.get("auxbasis"))
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
-    def about(self, key: str = "") -> AbstractContextManager[None]:
-        """Errors inside name the job file and the `key`; on the command line, options name themselves."""
-        from cuanto.interfaces.keywords import about
+    def errors_about(self, key: str = "") -> AbstractContextManager[None]:
+        """Errors raised inside name the job file and the `key`; without a job file they name the option."""
+        from cuanto.interfaces.keywords import errors_about
 
         if self.file is None:
             return nullcontext()
-        return about(f"{self.file}: {key}" if key else self.file)
+        return errors_about(f"{self.file}: {key}" if key else self.file)
+
+
+def read_sources(job: Job) -> list[Source]:
+    """The molecules of a job."""
+    from cuanto.interfaces.sources import read_source
+
+    with job.errors_about("molecule"):
+        electrons = (job.charge, job.multiplicity)
+        sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
+        if job.basis_path is not None:
+            sources = [replace(source, basis_path=job.basis_path) for source in sources]
+    return sources
 
 
 def run_job(job: Job) -> int:
     """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
-    from cuanto.interfaces.sources import read_source
-
-    with job.about("molecule"):
-        electrons = (job.charge, job.multiplicity)
-        sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
-    places = output_paths(job, [source.label for source in sources])
+    sources = read_sources(job)
+    positions = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     calculate = _function_of(job)
     if len(sources) == 1:
-        return 0 if calculate(console, sources[0], job, places[0]).converged else NOT_CONVERGED
+        return 0 if calculate(console, sources[0], job, positions[0]).converged else NOT_CONVERGED
     done: list[tuple[str, Outcome | None, str]] = []
-    for source, outputs in zip(sources, places, strict=True):
+    for source, outputs in zip(sources, positions, strict=True):
         try:
             done.append((source.label, calculate(console, source, job, outputs), ""))
         except CuantoError as error:
@@ -123,7 +132,7 @@ def run_job(job: Job) -> int:
 
 
 def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]], Outcome]:
-    """What computes one molecule of a job."""
+    """Return the function that computes one molecule of a job."""
     if job.driver == "optimize":
         from cuanto.cli.optimize import optimize_source
 
@@ -132,12 +141,12 @@ def _function_of(job: Job) -> Callable[[Console, Source, Job, Mapping[str, str]]
 
 
 def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
-    """Output files of every molecule, no two of them the same; `{name}` in a path becomes the label."""
+    """Output files of every molecule, all different; `{name}` in a path becomes the label."""
     dashes = "" if job.file is not None else "--"
-    places = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
+    positions = [{name: path.replace("{name}", label) for name, path in job.outputs.items()} for label in labels]
     seen: dict[str, tuple[str, str]] = {}
-    for label, place in zip(labels, places, strict=True):
-        for name, path in place.items():
+    for label, position in zip(labels, positions, strict=True):
+        for name, path in position.items():
             if path != STDOUT:
                 require_writable(path, *job.inputs)
             elif name != "json":
@@ -152,14 +161,14 @@ def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
     if job.outputs and len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"several molecules are called {twice} and would share output files: rename their files")
-    return places
+    return positions
 
 
 def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> Result:
     """Compute one molecule, write its files and print its result."""
     from cuanto.interfaces.sources import HESSIAN, choose_model
 
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         if model.driver == HESSIAN:
             raise InputError(f"{source.label} asks for a Hessian: use `cuanto frequencies`")
@@ -194,7 +203,7 @@ def _prepare(
     keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
     request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
-    with about_option("backend"):
+    with errors_about_option("backend"):
         found["backend"] = device = resolve(request.options.backend)
     if request.model is None:
         for name, value in {**outputs, "restart": job.restart}.items():
@@ -203,13 +212,13 @@ def _prepare(
                 raise InputError(f"{option} does not apply to {model.method}: leave it out")
         Semiempirical(molecule, request.method, device)  # refuses elements without parameters
         return replace(request, options=replace(request.options, **found)), "", None
-    with about_option("basis"):
+    with errors_about_option("basis"):
         orbital = Basis(model.basis or DEFAULT_BASIS, molecule)
     if "auxbasis" in model.keywords:
-        with about_option("auxbasis"):
+        with errors_about_option("auxbasis"):
             found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if job.restart is not None:
-        with about_option("restart"):
+        with errors_about_option("restart"):
             found["guess"] = read_checkpoint(job.restart).orbitals
     checkpoint = None
     if "checkpoint" in outputs:
@@ -219,7 +228,8 @@ def _prepare(
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:
-    """Run the SCF; every iteration is saved before it is shown, so that what was seen can be restarted from."""
+    """Run the SCF; every iteration is saved before it is printed, so that every printed iteration can be restarted
+    from."""
     from cuanto import api
 
     saved = False
@@ -243,14 +253,14 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
 
 
 def write_files(result: Result, outputs: Mapping[str, str], source: Source, driver: str) -> None:
-    """Write the output files, also of a calculation that did not converge: the files say so."""
+    """Write the output files, even if the calculation did not converge (the files say so)."""
     from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text
     from cuanto.methods import GaussianResult
 
     if path := outputs.get("json"):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", SchemaWarning)
-            text = qcschema_text(result, driver, source.asked)
+            text = qcschema_text(result, driver, source.input_schema)
         if path == STDOUT:
             print(text, end="")
         else:

@@ -45,7 +45,7 @@ def doctor(verbose: Verbose = False) -> None:
 
 
 def run_probe(probe: Callable[[], Finding]) -> Finding:
-    """This command is for broken installations: whatever a probe raises is its finding."""
+    """Run a probe; any error becomes its finding, because this command is meant for broken installations."""
     try:
         return probe()
     except CuantoError as error:
@@ -65,7 +65,7 @@ def libraries() -> Finding:
 
 
 def extras() -> Finding:
-    """Installed optional packages, and what the others would be for."""
+    """Installed optional packages, and what the missing ones are for."""
     there, lacking = [], []
     for package, purpose in EXTRAS.items():
         try:
@@ -107,7 +107,7 @@ def gpu() -> Finding:
 
 
 def nvidia_driver() -> str:
-    """Whether a driver is loaded, without which installing CuPy is of no use."""
+    """Whether a driver is loaded; without one, installing CuPy is useless."""
     loaded = Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
     return "an NVIDIA driver is loaded" if loaded else "no NVIDIA driver is loaded here"
 
@@ -124,7 +124,7 @@ def kernel_cache() -> Finding:
 
     folder = cache_folder()
     given = os.environ.get("CUANTO_CACHE")
-    usual = folder == Path(given).expanduser() if given else folder.parts[-2:] == ("cuanto", "kernels")
+    usual = folder == Path(os.path.expanduser(given)) if given else folder.parts[-2:] == ("cuanto", "kernels")
     reason = f"; a fallback, because {given or 'the cache folder in your home'} is not writable: set CUANTO_CACHE"
     return f"{folder}: {contents(files())}" + ("" if usual else reason), None
 

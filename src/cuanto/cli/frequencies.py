@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.arguments import Charge, Multiplicity, Verbose, examples, options_given, with_options
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths, read_sources
 from cuanto.cli.energy import FILES, MANY, BasisName, Json, Method, Molecules, Out, Report
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import print_heading
@@ -35,9 +35,9 @@ EXAMPLES = examples(
 )
 SUMMARY = """Compute vibrations, infrared intensities and thermochemistry from differences of gradients.
 
-Finished displacements are kept in NAME_freq.journal until the end: after an interruption the same command goes on. The
-Hessian is written to NAME_hessian.json. Exit status 0, 1 where an SCF or --follow-imaginary did not converge, 2 bad
-input.
+Finished displacements are kept in NAME_freq.journal until the end; after an interruption, the same command continues.
+The Hessian is written to NAME_hessian.json. Exit status 0 converged, 1 an SCF or --follow-imaginary did not converge, 2
+bad input.
 """
 DEFAULT_OUTPUTS = {
     "hessian": "{name}_hessian.json",
@@ -224,7 +224,7 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
         raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
     from cuanto.motion.thermochemistry import Conditions
 
-    Conditions(**analysis.conditions)  # refuses wrong values once, not for every molecule
+    Conditions(**analysis.conditions)  # reports wrong values once, not for every molecule
     settings = {**analysis.conditions, **analysis.work}
     if analysis.isotopes:
         settings["isotopes"] = dict(analysis.isotopes)
@@ -232,17 +232,13 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
 
 
 def run_frequencies(job: Job, analysis: Analysis) -> int:
-    """Compute all molecules of a job; exit status 0, 1 some did not converge, 2 something was wrong."""
-    from cuanto.interfaces.sources import read_source
-
-    with job.about("molecule"):
-        electrons = (job.charge, job.multiplicity)
-        sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
+    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 some failed."""
+    sources = read_sources(job)
     named = {**DEFAULT_OUTPUTS, **job.outputs}
-    places = output_paths(replace(job, outputs=named), [source.label for source in sources])
+    positions = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors, status = Console(highlight=False, stderr=True), 0
-    for given, source, outputs in zip(job.sources, sources, places, strict=True):
+    for given, source, outputs in zip(job.sources, sources, positions, strict=True):
         try:
             status = max(status, _compute(console, given, source, job, analysis, outputs))
         except CuantoError as error:
@@ -339,7 +335,7 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task("displacements", total=None)
-    return bar, lambda done, total: bar.update(task, completed=done, total=total)
+    return bar, lambda done, total: bar.update(task, with_defaults=done, total=total)
 
 
 def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Source) -> None:
@@ -354,7 +350,7 @@ def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Sour
         if "molden" in outputs:
             write_text(outputs["molden"], modes_molden(vibrations))
         if "json" in outputs:
-            text = schema_text(vibrations, source.asked)
+            text = schema_text(vibrations, source.input_schema)
             if outputs["json"] == STDOUT:
                 print(text, end="")
             else:

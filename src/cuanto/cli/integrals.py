@@ -25,11 +25,11 @@ EXAMPLES = examples(
     "cuanto integrals water.xyz -b cc-pvdz",
     "cuanto integrals water.xyz -b cc-pvdz --auxbasis cc-pvdz-jkfit --out water.npz",
 )
-BACKEND_HELP = "auto: the GPU where there is one, else cpu. reference: the same integrals by other methods, as a check."
+BACKEND_HELP = "auto: the GPU if there is one, else cpu. reference: the same integrals by independent methods."
 
 
 BackendName = StrEnum("BackendName", ["AUTO", "CPU", "CUDA", "REFERENCE"])
-"""Backends, and `reference`: other methods on the CPU."""
+"""Backends, and `reference`: independent methods on the CPU."""
 
 
 def integrals(
@@ -45,7 +45,7 @@ def integrals(
     out: Annotated[Path | None, typer.Option(help="Save the arrays in this .npz file.")] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Compute S, T, V, dipole, (P|Q) and (pq|P) of a molecule."""
+    """Compute S, T, V, core potentials, dipole, (P|Q) and (pq|P) of a molecule."""
     from cuanto.basis import Basis, auxiliary_basis
     from cuanto.interfaces.sources import read_source
     from cuanto.log import Timings
@@ -54,6 +54,7 @@ def integrals(
         require_writable(out, molecule, basis, auxbasis)
     it = read_source(molecule, charge, multiplicity).molecule
     orbital = Basis(basis, it)
+    it = it.with_core_electrons(orbital.core_electrons)
     fitting = auxiliary_basis(orbital, it, kind="jk", name=auxbasis)
     timings = Timings()
     arrays = {}
@@ -67,7 +68,7 @@ def integrals(
 
 
 def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The functions with their names, and a progress bar on a terminal."""
+    """Yield the functions with their names, and show a progress bar on a terminal."""
     from rich.progress import track
 
     console = Console(stderr=True)
@@ -76,17 +77,23 @@ def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:
-    """A function for every array by name; after the underscore its axes (p, q orbital; P, Q fitting)."""
+    """A function for every array by name; after the underscore its axes (p, q orbital; P, Q fitting).
+
+    V is the attraction to the nuclei, U that of core potentials, if the basis has any.
+    """
+    from cuanto import core_potentials
     from cuanto import integrals as engine
     from cuanto.backends import get_backend
 
     if backend is BackendName.REFERENCE:
         return reference_jobs(molecule, orbital, fitting)
     device = get_backend(backend.value)
+    cores = {"U_pq": lambda: device.to_host(core_potentials.matrix(orbital, backend=device))}
     return {
         "S_pq": lambda: device.to_host(engine.overlap(orbital, backend=device)),
         "T_pq": lambda: device.to_host(engine.kinetic(orbital, backend=device)),
         "V_pq": lambda: device.to_host(engine.nuclear(orbital, molecule, backend=device)),
+        **(cores if orbital.core_summary is not None else {}),
         "r_xpq": lambda: device.to_host(engine.dipole(orbital, backend=device)),
         "eri_PQ": lambda: device.to_host(engine.eri_2c(fitting, backend=device)),
         "eri_pqP": lambda: device.to_host(engine.eri_3c(orbital, fitting, backend=device)),

@@ -33,10 +33,11 @@ from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
+from cuanto.limits import require_memory
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`
 
 MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
@@ -113,6 +114,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack some letters of molecule names
     try:
+        require_memory()
         status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
@@ -135,7 +137,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _leave_pipe() -> int:
-    """The reader has closed the pipe: discard what is still in the buffers."""
+    """Discard buffered output after the reader has closed the pipe."""
     out = sys.__stdout__
     if out is not None and out is sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Charge, Multiplicity, Verbose, examples, options_given, with_options
-from cuanto.cli.calculate import Job, output_paths
+from cuanto.cli.calculate import Job, output_paths, read_sources
 from cuanto.cli.energy import BasisName, Method, Quiet
 from cuanto.errors import InputError
 
@@ -101,19 +101,18 @@ def md(
 
 def run_md(job: Job) -> int:
     """Move the atoms of the only molecule of a job; 0, since an SCF that does not converge is an error."""
-    from cuanto.interfaces.sources import choose_model, read_source
+    from cuanto.interfaces.sources import choose_model
     from cuanto.motion.dynamics import POINTS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface
 
     if len(job.sources) != 1:
         raise InputError("dynamics is for one molecule: write a job for each")
-    with job.about("molecule"):
-        source = read_source(job.sources[0], job.charge, job.multiplicity, in_a_job=job.file is not None)
+    (source,) = read_sources(job)
     named = {**DEFAULT_OUTPUTS, **job.outputs}
     path = output_paths(replace(job, outputs=named), [source.label])[0]["trajectory"]
     settings = dict(job.settings)
     steps, every = settings.pop("steps", STEPS), settings.pop("every", 1)
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None
         checked = DynamicsSettings(**settings)

@@ -20,7 +20,7 @@ from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
 from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
 from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
-from cuanto.atomic.steps import Found
+from cuanto.atomic.steps import SearchResult
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
 from cuanto.errors import CuantoError, InputError, require
@@ -35,7 +35,7 @@ from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 def status_line(
     console: Console, text: str, hidden: bool = False, redirect: bool = True
 ) -> Iterator[Callable[[str], None]]:
-    """A line below the output, on a terminal only, whose text the function returned replaces."""
+    """Show a status line on a terminal; yields a function that replaces its text."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     hidden = hidden or not console.is_terminal
     with Bar(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
@@ -58,15 +58,15 @@ def optimise_job(
         trust = replace(trust, maxfun=max_evaluations)
     problem = problem_of(job)
     path = _default_log(job, problem) if log is None else log
-    kept = EvaluationLog(path, problem)
+    evaluations = EvaluationLog(path, problem)
     method = resolve_method(method)
-    known = f", {len(kept.known)} evaluations known" if kept.known else ""
+    known = f", {len(evaluations.known)} evaluations known" if evaluations.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
     rounds, energy_of = 1 if job.optimise else 3, AtomEnergy(job, device)
     try:
         with status_line(console, "optimising", hidden=trust.iprint >= 3) as update:
             progress = OptimisationProgress(console, trust, update)
-            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=kept, watch=progress)
+            found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=evaluations, watch=progress)
     except KeyboardInterrupt:
         console.print(f"interrupted; the same command with --log {path} continues", markup=False)
         raise
@@ -101,7 +101,7 @@ class OptimisationProgress:
         if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
             self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
         if shrunk:
-            self._radius *= 0.1  # estimated from the steps: the optimisers do not report it
+            self._radius *= 0.1  # estimated from the steps, because the optimisers do not report it
         if self._best is not None:
             self.update(f"evaluation {evaluation.number}, best {self._best.energy:.12f}")
 
@@ -183,7 +183,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
     """Prints a line for every set, above a status line on standard error."""
     searched = f"{symbols[0]} to {symbols[-1]}" if len(symbols) > 1 else symbols[0]
     counts = {"done": 0, "known": 0}
-    together = console.is_terminal  # else the lines go to a file and do not disturb the status line
+    together = console.is_terminal  # otherwise the lines go to a file and do not disturb the status line
     errors = Console(stderr=True, highlight=False)
     with status_line(errors, f"{searched}: the limit is computed", redirect=together) as update:
 
@@ -198,7 +198,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
         yield show
 
 
-def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None:
+def print_sets(console: Console, found: dict[str, SearchResult | CuantoError]) -> None:
     """Print two lines for each set: a table would be too wide for most terminals."""
     problems = []
     for symbol, one in found.items():
@@ -214,7 +214,7 @@ def print_found(console: Console, found: dict[str, Found | CuantoError]) -> None
 
 
 def write_results(
-    found: dict[str, Found | CuantoError],
+    found: dict[str, SearchResult | CuantoError],
     settings: SearchSettings,
     json: Path | None,
     export: Path | None,

@@ -41,8 +41,8 @@ EXAMPLES = examples(
 )
 SEARCH = "Search"
 DEFAULT_OUTPUTS = {"trajectory": "{name}_opt.xyz", "structure": "{name}_optimized.xyz"}
-OF_ENERGIES = ("checkpoint", "restart")
-"""Files of single energies, which an optimisation has not."""
+ENERGY_ONLY_FILES = ("checkpoint", "restart")
+"""Output files of single-point energies, which an optimisation does not write."""
 
 
 def _search(*names: str, help: str, **more: Any) -> Any:
@@ -54,7 +54,7 @@ def _file(help: str) -> Any:
 
 
 class Convergence(StrEnum):
-    """Names of criteria, those of `cuanto.motion.criteria`."""
+    """Names of the convergence criteria in `cuanto.motion.criteria`."""
 
     LOOSE = "loose"
     NORMAL = "normal"
@@ -63,17 +63,17 @@ class Convergence(StrEnum):
 
 
 class Coordinates(StrEnum):
-    """Coordinate systems, those of `cuanto.motion.walker`."""
+    """Names of the coordinate systems in `cuanto.motion.walker`."""
 
     TRIC = "tric"
     DLC = "dlc"
     HDLC = "hdlc"
 
 
-Level = Annotated[Convergence | None, _search("--convergence", help="Criteria. \\[default: normal]")]
+Level = Annotated[Convergence | None, _search("--convergence", help="Convergence criteria. \\[default: normal]")]
 Freeze = Annotated[
     list[str] | None,
-    _search("--freeze", metavar="TEXT", help="Keep a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."),
+    _search("--freeze", metavar="TEXT", help="Freeze a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -87,19 +87,24 @@ Saddle = Annotated[bool, _search("--ts", help="Search for a transition state.")]
 Path_ = Annotated[bool, _search("--irc", help="Follow the reaction path in both directions from a transition state.")]
 Pre = Annotated[
     str | None,
-    _search("--pre", metavar="METHOD", help="Optimise by pm6 or the like first.", autocompletion=complete_method),
+    _search(
+        "--pre",
+        metavar="METHOD",
+        help="Optimise with a semiempirical method such as pm6 first.",
+        autocompletion=complete_method,
+    ),
 ]
 Hessian = Annotated[
     str | None,
     _search(
         "--hessian",
         metavar="SOURCE",
-        help="First Hessian: model, numerical, or pm6 and the like. \\[default: model; numerical with --ts]",
+        help="Initial Hessian: model, numerical, or a method such as pm6. \\[default: model; numerical with --ts]",
     ),
 ]
 System = Annotated[Coordinates | None, _search("--coordinates", help="Internal coordinates. \\[default: tric]")]
-MaxSteps = Annotated[int | None, _search("--max-steps", help="Largest number of steps. \\[default: 200]")]
-Trust = Annotated[float | None, _search("--trust", help="First trust radius, Angstrom.")]
+MaxSteps = Annotated[int | None, _search("--max-steps", help="Maximum number of steps. \\[default: 200]")]
+Trust = Annotated[float | None, _search("--trust", help="Initial trust radius, Angstrom.")]
 TrajectoryFile = Annotated[
     str | None, _file("Every step, as extended XYZ with forces. \\[default: {name}_opt.xyz in this folder]")
 ]
@@ -143,7 +148,7 @@ def optimize(
 ) -> None:
     """Optimise geometries; exit status 0 converged, 1 not converged, 2 bad input.
 
-    After an interruption the same command goes on where it was. Atoms are numbered from 1.
+    After an interruption, the same command continues where it stopped. Atoms are numbered from 1.
     """
     given: dict[str, Any] = {"convergence": convergence, "freeze": freeze, "set": set, "scan": scan, "pre": pre}
     given |= {"ts": ts, "irc": irc, "hessian": hessian, "coordinates": coordinates}
@@ -173,7 +178,7 @@ def optimize(
 
 
 def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an optimisation as plain data; those that are None have their defaults."""
+    """Check the settings of an optimisation and return them as plain data; None means the default."""
     from cuanto.motion.settings import Settings
 
     return Settings.of(**given).plain()
@@ -185,7 +190,7 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
     from cuanto.motion.optimize import Search
     from cuanto.motion.settings import Settings
 
-    with job.about():
+    with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None
         settings = Settings.of(**job.settings)
@@ -197,14 +202,14 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         known = search.record_in(journal, outputs["trajectory"])
         table = StepTable(console, job.quiet, settings.criteria, heading, known)
         try:
-            found = search.run(table.add)
+            outcome = search.run(table.add)
         except (KeyboardInterrupt, CuantoError):
             if journal.exists():
                 console.print(f"run the same command to continue after the steps in {journal}", markup=False)
             raise
-    write_outputs(found, outputs, source)
-    print_end(console, found, source.label, outputs, job.quiet)
-    return found
+    write_outputs(outcome, outputs, source)
+    print_end(console, outcome, source.label, outputs, job.quiet)
+    return outcome
 
 
 def _require_applicable(method: str, outputs: Mapping[str, str]) -> None:
@@ -215,7 +220,7 @@ def _require_applicable(method: str, outputs: Mapping[str, str]) -> None:
 
 
 class StepTable:
-    """Prints one line per step; a value that meets its criterion has a star."""
+    """Prints one line per step; values that meet their criterion are marked with a star."""
 
     def __init__(self, console: Console, quiet: bool, criteria: Any, heading: Any, known: int) -> None:
         self.console, self.quiet, self.criteria, self._heading, self._known = console, quiet, criteria, heading, known
@@ -242,7 +247,7 @@ class StepTable:
     def _begin(self) -> None:
         self._heading()
         if self._known:
-            self.console.print(f"continues with {count(self._known, 'gradient')} of the journal", markup=False)
+            self.console.print(f"continuing with {count(self._known, 'gradient')} from the journal", markup=False)
         heads = ("rms gradient ", "max gradient ", "rms displ. ", "max displ. ")
         names = "".join(f"{head:>14}" for head in heads)
         self.console.print(f"{'step':>6}{'energy / Hartree':>20}{'change / Hartree':>18}{names}", soft_wrap=True)
@@ -250,50 +255,52 @@ class StepTable:
         self.console.print(f"{'limits / (Hartree/Bohr), Bohr':>44}{limits}".rstrip(), soft_wrap=True, style="dim")
 
 
-def write_outputs(found: OptimizationResult, outputs: Mapping[str, str], source: Source) -> None:
-    """Write the final files, also of an optimisation that did not converge: the files say so."""
+def write_outputs(outcome: OptimizationResult, outputs: Mapping[str, str], source: Source) -> None:
+    """Write the final files, even if the optimisation did not converge (the files say so)."""
     from cuanto.interfaces.optimization import optimization_text
     from cuanto.motion.optimize import structure_text
 
-    write_text(outputs["structure"], structure_text(found))
+    write_text(outputs["structure"], structure_text(outcome))
     if path := outputs.get("json"):
-        text = optimization_text(found)
+        text = optimization_text(outcome)
         if path == STDOUT:
             print(text, end="")
         else:
             write_text(path, text)
-    write_files(found.result, {name: path for name, path in outputs.items() if name == "molden"}, source, "gradient")
+    write_files(outcome.result, {name: path for name, path in outputs.items() if name == "molden"}, source, "gradient")
     if "report" in outputs:
         from cuanto.report import write_report
 
-        write_report(outputs["report"], found)
+        write_report(outputs["report"], outcome)
 
 
-def print_end(console: Console, found: OptimizationResult, label: str, outputs: Mapping[str, str], quiet: bool) -> None:
+def print_end(
+    console: Console, outcome: OptimizationResult, label: str, outputs: Mapping[str, str], quiet: bool
+) -> None:
     """Print the points of a scan or path, the energy, and whether it converged."""
-    steps = count(found.iterations, "step")
+    steps = count(outcome.iterations, "step")
     if quiet:
-        verdict = "" if found.converged else ", NOT converged"
-        console.print(f"{label} {found.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+        verdict = "" if outcome.converged else ", NOT converged"
+        console.print(f"{label} {outcome.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
         return
-    if found.settings.scan:
-        for point in found.points:
+    if outcome.settings.scan:
+        for point in outcome.points:
             values = ", ".join(f"{one} {one.shown}" for one in point.constraints if one.value is not None)
             verdict = "" if point.converged else ", NOT converged"
             console.print(f" {values}: {point.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
-    elif found.points:
-        ends = (found.points[0], max(found.points, key=lambda point: point.energy), found.points[-1])
+    elif outcome.points:
+        ends = (outcome.points[0], max(outcome.points, key=lambda point: point.energy), outcome.points[-1])
         for name, point in zip(("one end", "transition state", "other end"), ends, strict=True):
             console.print(f" {name}: {point.energy:.9f} Hartree", markup=False, soft_wrap=True)
     files = f"{outputs['structure']}, all steps in {outputs['trajectory']}"
     console.print(
-        f" energy {found.energy:.9f} Hartree, {found.timings.total:.1f} s: {files}", markup=False, soft_wrap=True
+        f" energy {outcome.energy:.9f} Hartree, {outcome.timings.total:.1f} s: {files}", markup=False, soft_wrap=True
     )
-    if found.converged:
+    if outcome.converged:
         console.print(f"converged in {steps}", style="bold green")
         return
-    hint = "try --max-steps with a larger number, or start from the last geometry"
-    if found.settings.ts:
-        hint = "try --max-steps with a larger number, or start nearer, such as from the highest point of a scan"
+    hint = "try a larger --max-steps, or start from the last geometry"
+    if outcome.settings.ts:
+        hint = "try a larger --max-steps, or a better starting point such as the highest point of a scan"
     error = Console(stderr=True, soft_wrap=True, highlight=False)
     error.print(f"cuanto: NOT converged in {steps}; {hint}", style="bold red", markup=False)

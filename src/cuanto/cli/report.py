@@ -25,12 +25,10 @@ ResultFile = Annotated[
 
 def report(
     result: ResultFile,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Name of the page; beside the result when left out.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Path of the page. \\[default: beside the result]")] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Make an HTML page about a result: molecule, orbitals, convergence and timings."""
+    """Write an HTML report about a result: molecule, orbitals, convergence and timings."""
     path = out if out is not None else result.with_suffix(".html")
     require_writable(path, result)
     from cuanto.report import write_report
@@ -47,14 +45,12 @@ def cube(
     beta: Annotated[bool, typer.Option("--beta", help="Use the beta orbitals.")] = False,
     spacing: Annotated[float, typer.Option(help="Spacing of the points, Bohr.")] = 0.2,
     margin: Annotated[float, typer.Option(help="Margin around the atoms, Bohr.")] = 5.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Name of the file; beside the result when left out.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Path of the file. \\[default: beside the result]")] = None,
     verbose: Verbose = False,
 ) -> None:
     """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
     from cuanto.interfaces.cube import write_density, write_orbital
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
     from cuanto.interfaces.read import read
     from cuanto.interfaces.sources import safe_label
     from cuanto.interfaces.wavefunction import wavefunction_of
@@ -66,7 +62,7 @@ def cube(
     label = safe_label(name + "_beta" * beta)
     path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
     require_writable(path, result)
-    with about(str(result)):
+    with errors_about(str(result)):
         computed = read(result)
         wave = wavefunction_of(computed)
     box = Box.around(computed.molecule.R_ax, spacing, margin)

@@ -39,9 +39,9 @@ EXAMPLE = {
 """Example values of options without a default, by kind."""
 ABOUT = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
-"""Options that stand outside of the tables."""
+"""Options that are given outside the tables."""
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
-"""Options that may stand in the table [options]."""
+"""Options that may be given in the table [options]."""
 TABLES = ("options", "output")
 TASK_TABLES = {"optimize": checked_settings, "frequencies": frequencies_settings, "md": md_settings}
 """Tables with the settings of a task of the same name, and the functions that check them."""
@@ -81,9 +81,9 @@ def run(
         return
     if job is None:
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to start from")
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
 
-    with about(str(job)):
+    with errors_about(str(job)):
         status = run_task(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
@@ -100,9 +100,9 @@ def run_task(job: Job) -> int:
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
     """Read a job file and check every key and type; errors name the file."""
-    from cuanto.interfaces.keywords import about
+    from cuanto.interfaces.keywords import errors_about
 
-    with about(str(path)):
+    with errors_about(str(path)):
         return _job(_parse(path), Paths(path.parent, anywhere), str(path), quiet)
 
 
@@ -135,11 +135,13 @@ def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
         restart=None if restart is None else paths.of(restart, "restart"),
         quiet=quiet,
         file=where,
+        basis_path=paths.of_basis,
     )
 
 
 class Paths:
-    """Paths of a job: relative to its folder and, unless `anywhere`, inside it: a job may come from a stranger."""
+    """Paths of a job: relative to its folder and, unless `anywhere`, inside it, because job files may come from
+    untrusted sources."""
 
     def __init__(self, folder: Path, anywhere: bool) -> None:
         self.folder, self.anywhere = folder, anywhere
@@ -156,7 +158,7 @@ class Paths:
                 "or trust the job with `cuanto run --anywhere`"
             )
         if self.folder == Path() and not path.startswith("~"):
-            return path  # unchanged: ./basis is a file, and so is ./-
+            return path  # unchanged, because ./basis and ./- are files
         return os.path.join(self.folder, path)
 
     def of_molecule(self, text: str) -> str:
@@ -167,13 +169,12 @@ class Paths:
 
     def of_basis(self, text: str, key: str) -> str:
         """Path of a basis file, or the name of a basis set unchanged."""
-        from cuanto.basis.library import is_file
+        from cuanto.basis.library import names_file
+        from cuanto.basis.names import split_names
 
-        looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
-        here = self.folder / text
-        if is_file(text) or looks_like_path or (os.sep in text and here.is_file()):
-            return self.of(text, key)
-        return text
+        if (parts := split_names(text)) is not None:
+            return ",".join(f"{symbol}={self.of_basis(part, key)}" for symbol, part in parts.items())
+        return self.of(text, key) if names_file(text, str(self.folder)) else text
 
 
 def _parse(path: Path) -> dict[str, Any]:
@@ -196,7 +197,7 @@ def _table(job: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What to do, and its settings; a table with settings of another task is an error."""
+    """Return the task and its settings; a table with settings of another task is an error."""
     task = _value(job, "task", str) or "energy"
     if task not in TASKS:
         raise InputError(f"unknown task {task!r:.60}: choose {', '.join(TASKS)}")

@@ -28,7 +28,7 @@ FITTING_BASIS = "cc-pvdz-jkfit"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One line of the table; `problem`: why there is no value, or none that converged."""
+    """One line of the table; `problem`: why there is no converged value."""
 
     title: str
     backend: str
@@ -63,7 +63,7 @@ def selftest(
 
 
 def _backends(given: str) -> list[str]:
-    """Names of the backends to test; a GPU that is asked for and not found is an error."""
+    """Names of the backends to test; asking for a GPU that is not there is an error."""
     from cuanto.backends.base import get_backend
     from cuanto.backends.cuda.backend import why_no_gpu
 
@@ -73,7 +73,7 @@ def _backends(given: str) -> list[str]:
 
 
 def outcomes(backends: list[str]) -> Iterator[Outcome]:
-    """Run all cases. Their basis sets come with them: neither network nor database is needed."""
+    """Run all cases. Their basis sets are included, so that neither a network nor a database is needed."""
     data = references()
     for backend in backends:
         for case in data["cases"]:
@@ -81,13 +81,13 @@ def outcomes(backends: list[str]) -> Iterator[Outcome]:
 
 
 def references() -> dict[str, Any]:
-    """Cases, their energies and the sources of these."""
+    """Return the cases with their reference energies and sources."""
     found: dict[str, Any] = json.loads((files("cuanto") / "data" / "selftest.json").read_text())
     return found
 
 
 def _outcome(case: dict[str, Any], data: dict[str, Any], backend: str) -> Outcome:
-    """Run a case; any error is its outcome."""
+    """Run a case; any error becomes its outcome."""
     heat = "heat_of_formation" in case
     expected, unit = case["heat_of_formation" if heat else "energy"], "kcal/mol" if heat else "Hartree"
     begin, value, problem = time.perf_counter(), None, ""
@@ -128,13 +128,13 @@ def _basis(name: str, data: dict[str, Any], molecule: Molecule) -> Basis:
     return Basis.from_tables(name, parse_basis("\n".join(data["basis_sets"][name]), name), molecule)
 
 
-def _run_with_progress(console: Console, made: Iterator[Outcome]) -> Iterator[Outcome]:
+def _run_with_progress(console: Console, results: Iterator[Outcome]) -> Iterator[Outcome]:
     """Show progress on a terminal."""
     if not console.is_terminal:
-        yield from made
+        yield from results
         return
     with console.status("compiling kernels that are not in the cache") as status:
-        for number, outcome in enumerate(made, start=1):
+        for number, outcome in enumerate(results, start=1):
             status.update(f"{number} done, last: {outcome.title} on {outcome.backend}")
             yield outcome
 

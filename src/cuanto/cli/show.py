@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
 FRAME_LINES = 6
-"""Lines of a terminal beside the rows of a table: its frame and the line below it."""
+"""Lines of a terminal that a table needs besides its rows: its frame and the line below."""
 MAX_CHARGES = 12
 """Largest number of atoms whose charges are printed; the JSON file has all of them."""
 MAX_NAME = 60
@@ -39,7 +39,7 @@ class IterationTable:
     """Iterations as they are finished: a live table on a terminal, plain lines in a file or pipe."""
 
     def __init__(self, console: Console, quiet: bool = False, heading: Callable[[], object] | None = None) -> None:
-        """`heading` is called before the first row, so that a calculation that fails at once has none."""
+        """`heading` is called before the first row, so that a calculation that fails immediately prints none."""
         self.console, self.quiet, self._heading = console, quiet, heading
         self._rows: list[list[str]] = []
         self._live: Any = None
@@ -84,7 +84,7 @@ class IterationTable:
         self.console.print(text, markup=False, soft_wrap=True)
 
     def add_step(self, name: str, seconds: float | None) -> None:
-        """Show the part of a gradient that is being computed (a live table), or what took long (plain lines)."""
+        """Show the part of a gradient being computed (live table), or the parts that took long (plain lines)."""
         if self.quiet or not name.startswith("gradient"):
             return
         if self._live is not None:
@@ -129,12 +129,12 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
         console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
     for line in (*_lines(result, driver), *result.notes):
         console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
-    made = count(result.iterations, "iteration")
+    iterations = count(result.iterations, "iteration")
     if result.converged:
-        console.print(f"converged in {made}", style="bold green")
+        console.print(f"converged in {iterations}", style="bold green")
         return
     change = result.state.energy_change
-    line = f"NOT converged in {made}: "
+    line = f"NOT converged in {iterations}: "
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
     line += "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
@@ -142,7 +142,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
 
 
 def count(number: int, what: str) -> str:
-    """1 atom, 2 atoms."""
+    """Return a number with its noun: 1 atom, 2 atoms."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

@@ -1,7 +1,7 @@
 """Messages for wrong options and arguments: what was given, what is wrong, what would work.
 
-The errors are typer's, which has no public names for their classes and changes their texts from release to release:
-they are recognised by the names of their classes and by their attributes.
+Typer has no public names for the classes of these errors, and their texts change between releases, so they are
+recognised by class name and attributes.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def _needs_value(error: Any) -> str:
 
 
 def _bad_value(error: Any) -> str:
-    from cuanto.system.text import quoted
+    from cuanto.system.text import quote
 
     parameter, message = getattr(error, "param", None), str(getattr(error, "message", ""))
     given = _given(error, message)
-    shown = _name(parameter) + ("" if given is None else f" {quoted(given)}")
+    shown = _name(parameter) + ("" if given is None else f" {quote(given)}")
     if found := _CHOICES.search(message):
         return f"{shown}: choose {', '.join(_WORD.findall(found[1]))}"
     low, high = (_limit(parameter, side) for side in ("min", "max"))

@@ -15,7 +15,7 @@ from cuanto.options import PRECISIONS, STORAGES
 
 
 class JKBuilder(Protocol):
-    """J_spq and K_spq of densities D_spq, None where not wanted.
+    """Computes J_spq and K_spq of densities D_spq; None for matrices that are not wanted.
 
     `C_spi`, if known: D_spq = sum_i C_spi C_sqi, occupied orbitals times the square roots of their occupations, with
     columns of zeros where a spin has fewer orbitals. Builders that fit the exchange use it, direct ones do not.
@@ -25,7 +25,7 @@ class JKBuilder(Protocol):
         """Arrays on the device of the builder."""
 
     def coulomb_sources(self, D_pq: Any) -> Sources | None:
-        """The charges of which J is the potential; None for an attenuated operator."""
+        """The charge density whose potential is J; None for an attenuated operator."""
 
     def coulomb_gradient(self, D_pq: Any) -> Array:
         """d/dR of 1/2 sum_pq D_pq J_pq at a fixed density matrix, [atom, axis]."""
@@ -39,7 +39,7 @@ class JKBuilder(Protocol):
         return ()
 
     def in_double(self) -> JKBuilder | None:
-        """The same builder in double precision; None if it is."""
+        """The same builder in double precision; None if it already is."""
         return None
 
 
@@ -47,7 +47,8 @@ class JKBuilder(Protocol):
 class DirectOptions:
     """How direct J and K are evaluated.
 
-    `threshold`: largest neglected contribution of a quartet (J engine: of all that is neglected for a primitive pair).
+    `threshold`: largest neglected contribution of a quartet (in the J engine: of everything neglected for a primitive
+    pair).
     `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
     `algorithm` of the quartets: `auto`, `hgp` or `md`.
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
@@ -70,4 +71,4 @@ class DirectOptions:
         check_algorithm(self.algorithm)
         if not 0.0 < self.threshold < 1.0:
             raise InputError(f"threshold is {self.threshold}; give a positive number such as 1e-12")
-        smearing(self.omega)  # raises an error if this is not an omega
+        smearing(self.omega)  # raises an error for an invalid omega

@@ -42,7 +42,7 @@ def make_builders(
 ) -> Builders:
     """Builders for complete options: `auxbasis` is a basis, or None without fitting.
 
-    `exchange`: is K needed? `budget` of the calculation; `pairs` of shells as for `FittedJK`.
+    `exchange`: whether K is needed. `budget`: that of the calculation. `pairs` of shells as for `FittedJK`.
     """
     budget = Budget(backend, options.max_memory) if budget is None else budget
     aux, fitted_exchange = options.auxbasis, options.fitting == "jk"

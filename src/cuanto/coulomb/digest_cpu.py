@@ -21,7 +21,7 @@ from cuanto.kernels.build import choose_algorithm, general_source, source_of, un
 from cuanto.kernels.direct import cpu_bounds, cpu_digest
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.recurrences.boys import boys_table, table_float
-from cuanto.kernels.recurrences.head_gordon_pople import built_up
+from cuanto.kernels.recurrences.head_gordon_pople import vertical_monomials
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.memory import Budget
@@ -49,7 +49,7 @@ class Choice:
 
     @property
     def final(self) -> bool:
-        """Use the straight-line kernel now?"""
+        """Whether the straight-line kernel is compiled."""
         return self.straight is not None and (self.wait or self.straight.ready)
 
 
@@ -57,7 +57,7 @@ class CpuDigest:
     """Adds the quartets of the pairs of a basis whose bounds are in a window to J and K."""
 
     storable = True
-    """Can integrals be stored?"""
+    """Whether integrals can be stored."""
     digest_source = staticmethod(cpu_digest)
     """The kernel that selects quartets and uses their integrals, by the type of numbers."""
 
@@ -70,7 +70,8 @@ class CpuDigest:
         cutoff: float,
         bra_pairs: Sequence[PairClass] = (),
     ) -> None:
-        """`bra_pairs` are bras for all `pairs` as kets; without them each two of the `pairs` are combined once."""
+        """`bra_pairs` are bras for all `pairs` as kets; without them, `pairs` are combined with themselves, each
+        combination once."""
         backend = budget.backend
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
@@ -96,7 +97,7 @@ class CpuDigest:
 
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
-        """Start to compile the kernels that every molecule needs: integrals, bounds, digestion."""
+        """Start compiling the kernels that every molecule needs: integrals, bounds, digestion."""
         sources = general_source("table", real, "list"), cpu_bounds(real), cls.digest_source(real)
         return [backend.compile(source) for source in sources]
 
@@ -111,20 +112,20 @@ class CpuDigest:
         return self.records(SIDES, [{**bra.bra, **ket.ket, "boys_table": self._boys, "cutoff": cutoff}])
 
     def _class(self, bra: DevicePairs, ket: DevicePairs, cutoff: float) -> dict[str, Any]:
-        """Record of the bras that meet some kets, without kernels."""
+        """Record of the bras that are combined with some kets, without kernels."""
         row = {"sides": self._sides(bra, ket, cutoff), "kernel": None, "tables": None, "same": int(bra is ket)}
         return row | {name.removeprefix("bra_"): value for name, value in bra.bra.items()}
 
     # ---- kernels ------------------------------------------------------------------------------------------
 
     def _choose(self, bra: PairClass, ket: PairClass, bras: int) -> Choice:
-        """Choose for this number of bras with all kets."""
+        """Choose kernels for this number of bras with all kets."""
         shells, traits = (bra.bra.shells, ket.bra.shells), self.backend.traits
         primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
-            if self._loops_pay(bra, ket, bras, primitives):
+            if self._loops_are_faster(bra, ket, bras, primitives):
                 algorithm = "md"
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         cost = class_cost(operator, *shells, algorithm)
@@ -135,14 +136,14 @@ class CpuDigest:
             straight = self.backend.compile(source_of(spec), later=True)
         return Choice((operator, *shells, algorithm), straight, wait)
 
-    def _loops_pay(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
-        """Are loops faster than making the tables of a class, for few quartets of high momenta?"""
+    def _loops_are_faster(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
+        """Whether loops are faster than making the tables of a class, as for few quartets of high momenta."""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
         run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
-        return CALLS * run < TABLE_SECONDS * len(built_up(shells[0])) * len(built_up(shells[1]))
+        return CALLS * run < TABLE_SECONDS * len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
 
     def _kernel(self, choice: Choice) -> tuple[int, int]:
         """Addresses of the fastest kernel that is compiled, and of its tables."""
@@ -162,11 +163,12 @@ class CpuDigest:
         return self.records(TABLES, [row])
 
     def bras(self) -> Any:
-        """Records of all classes of bras with the fastest kernels that are compiled; the same array if none is new."""
+        """Records of all classes of bras with the fastest kernels compiled so far; the same array if nothing has
+        changed."""
         final = {i for i, choice in self._open.items() if choice.final}
         better = {i: choice for i, choice in self._open.items() if i in final or not self._kernels["kernel"][i]}
         if better:
-            kernels = self._kernels.copy()  # a launch may use the old ones
+            kernels = self._kernels.copy()  # a running launch may still use the old ones
             for i, choice in better.items():
                 kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
             self._kernels = kernels
@@ -243,7 +245,7 @@ class CpuDigest:
         self.backend.launch_all([launch if "bras" in values else replace(launch, better=self._better(launch))])
 
     def _better(self, launch: Launch) -> Iterator[Launch | None]:
-        """The same launch with straight-line kernels, as they are compiled."""
+        """Yield the same launch with straight-line kernels, once they are compiled."""
         while self._open:
             before, now = self._kernels, self.bras()
             yield None if now is before else replace(launch, arguments={**launch.arguments, "bras": now})
@@ -255,5 +257,5 @@ class CpuDigest:
 
     @property
     def copies(self) -> int:
-        """Copies of the matrices that exist at once during their summation."""
+        """Number of copies of the matrices that exist at the same time during summation."""
         return min(self.chunks, 2 * self.backend.traits.workers + 2)

@@ -21,7 +21,7 @@ from cuanto.memory import Budget
 
 BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
 LEAST_BUFFER_BYTES = 2**26
-"""Smallest buffer, whatever the limit."""
+"""Minimum size of the buffer, even if the limit is lower."""
 SPAN = tuning.size("cuda", "direct.span")
 BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 STATIC_SHARED = 64
@@ -33,7 +33,7 @@ class CudaDigest:
     """Adds the quartets of the pairs of a basis whose bounds are in a window to J and K."""
 
     storable = False
-    """Can integrals be stored?"""
+    """Whether integrals can be stored."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class CudaDigest:
         real: type[np.floating[Any]],
         cutoff: float,
     ) -> None:
-        """Each two of the `pairs` are combined once; bounds are computed if they have none."""
+        """`pairs` are combined with themselves, each combination once; missing bounds are computed."""
         backend = budget.backend
         self.backend, self.budget, self.algorithm, self.cutoff = backend, budget, algorithm, cutoff
         self.real = np.dtype(real)
@@ -59,7 +59,7 @@ class CudaDigest:
 
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
-        """Start to compile the kernels that every molecule needs: integrals, selection, digestion."""
+        """Start compiling the kernels that every molecule needs: integrals, selection, digestion."""
         integrals = replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
         sources = integrals, cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
@@ -102,13 +102,13 @@ class CudaDigest:
         return min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, available // 4)) // size
 
     def _chunks(self, bra: PairClass, ket: PairClass, top: float, lower: float) -> list[tuple[int, int]]:
-        """Ranges of significant bras, of which all quartets fit into the buffer."""
+        """Ranges of significant bras whose quartets fit into the buffer."""
         bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
         step = max(1, self._capacity(bra, ket) // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
     def _buffer(self, name: str, size: int, dtype: Any) -> Any:
-        """Memory that is reused and grows."""
+        """Return a buffer that is reused and grows as needed."""
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(size, dtype=dtype)
@@ -153,14 +153,14 @@ class CudaDigest:
         return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * self.backend.traits.workers))
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
-        """The kernel for these numbers of functions of b, c and d if it is compiled, else for any."""
+        """The kernel for these numbers of functions of b, c and d if it is compiled, else the general one."""
         if max(sizes) > MOST_FIXED:
             return self._any_digest
         special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
         return special if special.ready else self._any_digest
 
     def _job(self, bra: PairClass, ket: PairClass) -> Job:
-        """Classes and counts, by which a kernel is chosen."""
+        """Description of the classes and counts, from which a kernel is chosen."""
         shells = bra.bra.shells, ket.bra.shells
         primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
         algorithm = self.algorithm

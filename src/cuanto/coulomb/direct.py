@@ -52,7 +52,7 @@ class DirectJK:
         self.plan = self._plan(self.options.storage)
 
     def _plan(self, storage: str) -> StorePlan | None:
-        """Store the integrals if they are wanted and fit; None if they are not wanted."""
+        """Store the integrals if that is wanted and they fit; returns None if it is not wanted."""
         can_store = QuartetEngine.can_store(self.backend)
         if storage == "direct" or (storage == "auto" and not can_store):
             return None
@@ -69,7 +69,7 @@ class DirectJK:
 
     @property
     def stored(self) -> bool:
-        """Are all integrals stored?"""
+        """Whether all integrals are stored."""
         return self.plan is not None and self.plan.stored
 
     @cached_property
@@ -100,7 +100,7 @@ class DirectJK:
 
     def __call__(self, D: Any, *, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
-        D_npq = self._checked(D)
+        D_npq = self._validate(D)
         symmetric, odd = _symmetric_parts(D_npq)
         # In single precision the J engine is more accurate than quartets.
         by_quartets = want_j and (self.options.one_pass or (self.stored and self.options.precision != "single"))
@@ -124,7 +124,7 @@ class DirectJK:
         """K alone."""
         return self(D, want_j=False)[1]
 
-    def _checked(self, D: Any) -> Any:
+    def _validate(self, D: Any) -> Any:
         xp, n = self.backend.xp, self.basis.nbf
         D_npq = xp.asarray(D, dtype=np.float64)
         if D_npq.ndim not in (2, 3) or D_npq.shape[-2:] != (n, n) or not len(D_npq):
@@ -156,7 +156,7 @@ class IncrementalJK(JKBuilder):
     """J and K of a sequence of densities, from the change since the last call (unless integrals are stored).
 
     Screening errors accumulate, so J and K are rebuilt from the whole density every `restart` calls, and whenever the
-    change is not smaller than the density. Calls for J, for K and for both are remembered separately.
+    change is not smaller than the density. Histories of calls for J, for K and for both are kept separately.
     """
 
     def __init__(self, direct: DirectJK, restart: int = 8) -> None:
@@ -173,11 +173,11 @@ class IncrementalJK(JKBuilder):
         age, last_D, last = self._last.get((want_j, want_k), (self.restart, None, (None, None)))
         if age < self.restart and last_D.shape == D.shape and float(abs(D - last_D).max()) < float(abs(D).max()):
             changes = self.direct(D - last_D, want_j=want_j, want_k=want_k)
-            made = tuple(None if M is None else old + M for old, M in zip(last, changes, strict=True))
+            matrices = tuple(None if M is None else old + M for old, M in zip(last, changes, strict=True))
         else:
-            age, made = 0, self.direct(D, want_j=want_j, want_k=want_k)
-        self._last[want_j, want_k] = age + 1, D, (made[0], made[1])
-        J, K = (None if M is None else M.copy() for M in made)
+            age, matrices = 0, self.direct(D, want_j=want_j, want_k=want_k)
+        self._last[want_j, want_k] = age + 1, D, (matrices[0], matrices[1])
+        J, K = (None if M is None else M.copy() for M in matrices)
         return J, K
 
     def coulomb_sources(self, D_pq: Any) -> Sources | None:
@@ -194,7 +194,8 @@ class IncrementalJK(JKBuilder):
         return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
-        """Whether integrals are stored, and their precision; only for the operator 1/r, since others are alike."""
+        """Whether integrals are stored, and their precision; only for the operator 1/r, since the same holds for
+        others."""
         direct, precision, found = self.direct, self.direct.options.precision, []
         if direct.options.omega is not None:
             return ()

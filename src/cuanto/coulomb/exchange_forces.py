@@ -27,8 +27,8 @@ from cuanto.coulomb.quartets import (
     SINGLE_BOUND,
     SIZE_SHARE,
     QuartetEngine,
-    in_single,
     largest_by_segments,
+    round_to_single,
 )
 from cuanto.integrals.derivative import DerivativeShells, derivative_shells
 from cuanto.kernels.direct import cpu_forces
@@ -60,7 +60,7 @@ class CpuExchangeForces:
     """Forces of exact exchange by integrals of derivatives, which are set up in each call."""
 
     def __init__(self, basis: Basis, budget: Budget, options: DirectOptions, engine: QuartetEngine | None) -> None:
-        """`engine`, that of K, is not used: its pairs are those of functions, not of their derivatives."""
+        """`engine` (of K) is not used here: its pairs consist of functions, not of their derivatives."""
         self.basis, self.budget, self.options = basis, budget, options
 
     def __call__(self, D_npq: Array) -> Array:
@@ -82,7 +82,7 @@ class CpuExchangeForces:
         double = DerivativeDigest(budget, kets, algorithm, np.float64, cutoff, bras)
         if options.precision == "double":
             return [(double, (threshold, np.inf))]
-        bras, kets = ([in_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
+        bras, kets = ([round_to_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
         single = DerivativeDigest(budget, kets, algorithm, np.float32, cutoff, bras)
         if options.precision == "single":
             return [(single, (threshold, np.inf))]

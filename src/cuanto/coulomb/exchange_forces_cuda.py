@@ -19,7 +19,7 @@ from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, LEAST_BUFFER_BYTES, SPAN
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
-from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, in_single
+from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, round_to_single
 from cuanto.integrals.engine import upload_groups
 from cuanto.kernels.direct import cuda_select
 from cuanto.kernels.exchange_force import ForceKernel, bra_first, force_kernels
@@ -33,13 +33,13 @@ COPIES = 64
 SCRATCH_BLOCKS = 4
 """Blocks for each multiprocessor that work in global memory."""
 QUARTET_BYTES = 8
-"""Of a quartet in a list: bra and ket."""
+"""Bytes of a quartet in a list: indices of bra and ket."""
 Window = tuple[float, float]
 """Lower and upper limit of the bounds of the quartets to be evaluated."""
 
 
 @dataclass(frozen=True)
-class SlopedPairs:
+class PairsWithSlopes:
     """A class of pairs on the device, with bounds of the derivatives of its bras and kets."""
 
     pairs: DevicePairs
@@ -60,7 +60,7 @@ class SlopedPairs:
 
 
 class Monomials:
-    """The functions of a basis in terms of monomials: kernels know no others.
+    """The functions of a basis in terms of monomials, the only functions that the kernels know.
 
     `place`: first monomial of each function's shell and column, by that column's first function; `atom` of each
     monomial; `matrix` [function, monomial], None if it is the identity.
@@ -101,7 +101,7 @@ class CudaExchangeForces:
     """Forces of exact exchange for one geometry, by lists of quartets."""
 
     def __init__(self, basis: Basis, budget: Budget, options: DirectOptions, engine: QuartetEngine | None) -> None:
-        """`engine`: that of K, whose pairs and bounds are used; without it one is made."""
+        """`engine`: that of K, whose pairs and bounds are used; created if it is None."""
         self.basis, self.budget, self.backend, self.options = basis, budget, budget.backend, options
         self._engine = QuartetEngine(basis, budget, replace(options, precision="double")) if engine is None else engine
         self._select = self.backend.compile(cuda_select(forces=True))
@@ -113,7 +113,7 @@ class CudaExchangeForces:
         return monomials, self.backend.upload({"place": monomials.place, "atom": monomials.atom})
 
     @cached_property
-    def _parts(self) -> list[tuple[list[SlopedPairs], np.dtype[Any], Window]]:
+    def _parts(self) -> list[tuple[list[PairsWithSlopes], np.dtype[Any], Window]]:
         """The pairs of each precision, with the window of bounds of its quartets."""
         threshold = self.options.threshold
         windows: dict[str, dict[str, Window]] = {
@@ -122,25 +122,25 @@ class CudaExchangeForces:
             "mixed": {"float32": (threshold, SINGLE_BOUND), "float64": (SINGLE_BOUND, np.inf)},
         }
         chosen = windows[self.options.precision].items()
-        return [(self._sloped(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
+        return [(self._pairs_with_slopes(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
 
-    def _sloped(self, real: np.dtype[Any]) -> list[SlopedPairs]:
-        """The pairs of the engine on the device, made if it has none of this type."""
+    def _pairs_with_slopes(self, real: np.dtype[Any]) -> list[PairsWithSlopes]:
+        """The pairs of the engine on the device, created if the engine has none of this type."""
         pairs = self._engine.device_pairs.get(real.name)
         if pairs is None:
-            hosts = [in_single(p) if real == np.float32 else p for p in self._engine.pairs]
+            hosts = [round_to_single(p) if real == np.float32 else p for p in self._engine.pairs]
             pairs = [DevicePairs(host, self.backend, real) for host in hosts]
         slopes = [pair_slopes(p.host) for p in pairs]
         groups = upload_groups(self.backend, [{"bra_slope": bra, "ket_slope": ket} for bra, ket in slopes])
-        return [SlopedPairs(p, *both, own) for p, both, own in zip(pairs, slopes, groups, strict=True)]
+        return [PairsWithSlopes(p, *both, own) for p, both, own in zip(pairs, slopes, groups, strict=True)]
 
     def __call__(self, D_npq: Any) -> Array:
         """d/dR of -2 sum over quartets of Gamma_abcd (ab|cd), [atom, axis]; on the host."""
         xp, atoms = self.backend.xp, len(self.basis.R_ax)
         largest = self._engine.largest(D_npq)
-        monomials, places = self._monomials
+        monomials, positions = self._monomials
         gradient = self.backend.zeros((COPIES, atoms, 3), np.float64)
-        common = {**places, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
+        common = {**positions, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
         common |= {"densities": len(D_npq), "gradient": gradient, "copies": COPIES, "want_j": 0}
         common |= {"largest": xp.ascontiguousarray(largest), "segments": len(largest)}
         common["cutoff"] = self.options.threshold * SIZE_SHARE
@@ -151,8 +151,9 @@ class CudaExchangeForces:
             self._add(pairs, real, top, common | more)
         return -2.0 * self.backend.to_host(gradient.sum(axis=0))
 
-    def _add(self, pairs: list[SlopedPairs], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
-        """Add the forces of all quartets, as many classes side by side as lists of quartets fit into memory."""
+    def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
+        """Add the forces of all quartets; as many classes run concurrently as their lists of quartets fit into
+        memory."""
         name = "double" if real == np.float64 else "float"
         meeting = [
             (one, other) if bra_first(one.momenta, other.momenta) else (other, one)
@@ -200,13 +201,13 @@ class CudaExchangeForces:
         return [(self.backend.compile(kernel.source), kernel) for kernel in kernels]
 
     def _room(self) -> int:
-        """Quartets of which lists fit into memory."""
+        """Number of quartets whose lists fit into memory."""
         held = 0 if self._buffer is None else self._buffer.nbytes
         size = min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, (self.budget.available() + held) // 4))
         return size // QUARTET_BYTES
 
     def _memory(self, quartets: int) -> Any:
-        """Memory for lists of quartets, which is reused and grows."""
+        """Return memory for lists of quartets, which is reused and grows as needed."""
         if self._buffer is None or self._buffer.size < 2 * quartets:
             self._buffer = None
             self._buffer = self.backend.xp.empty(2 * quartets, dtype=np.int32)
@@ -219,14 +220,14 @@ class _Work:
     """A range of bras with all kets of a class."""
 
     kernels: list[tuple[Program, ForceKernel]]
-    bra: SlopedPairs
-    ket: SlopedPairs
+    bra: PairsWithSlopes
+    ket: PairsWithSlopes
     begin: int
     end: int
 
     @property
     def size(self) -> int:
-        """Quartets at most."""
+        """Largest possible number of quartets."""
         return (self.end - self.begin) * self.ket.host.ket.count
 
     @property
@@ -243,7 +244,7 @@ class _Work:
         return values | {"bra_begin": self.begin, "bra_end": self.end}
 
 
-def _ranges(bra: SlopedPairs, ket: SlopedPairs, top: float, lower: float, room: int) -> list[tuple[int, int]]:
+def _ranges(bra: PairsWithSlopes, ket: PairsWithSlopes, top: float, lower: float, room: int) -> list[tuple[int, int]]:
     """Ranges of bras with at most `room` quartets; bras after the last one are not significant."""
     bounds = bra.host.bra_bound * float(ket.ket_slope.max()) + bra.bra_slope * float(ket.host.ket_bound.max())
     significant = np.flatnonzero(bounds * top >= lower)

@@ -19,9 +19,9 @@ from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.memory import Budget
 
 ORBITALS_AT_ONCE = 32
-"""Orbitals i at a time, at least, of which pairs with j <= i are computed: enough to be worth the calls."""
+"""Smallest number of orbitals i processed at a time: enough to be worth the calls."""
 SHARE = 0.4
-"""Part of the available memory for Y_ijP, and for the integrals of a pass."""
+"""Fraction of the available memory for Y_ijP, and for the integrals of a pass."""
 
 
 def fitted_exchange_gradient(
@@ -48,10 +48,11 @@ def fitted_exchange_gradient(
                 parts.clear()
     if parts:
         forces.add(parts)
-    place = backend.to_device(inverse_permutation(forces.order))
-    weights = {"coulomb": gamma_PQ[place[:, None], place]}
+    position = backend.to_device(inverse_permutation(forces.order))
+    weights = {"coulomb": gamma_PQ[position[:, None], position]}
     two_centre = two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
-    return 2.0 * forces.gradient() - two_centre  # in this order: the device works while the host prepares the metric's
+    # In this order, the device works while the host prepares the gradient of the metric.
+    return 2.0 * forces.gradient() - two_centre
 
 
 def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice, gamma_PQ: Any) -> Any:
@@ -64,7 +65,7 @@ def _coefficients(tensor: FittedTensor, inverse_QP: Any, C_pi: Any, some: slice,
     count, n_orbitals = some.stop - some.start, len(C_jp)
     Y_ijP = xp.empty((count, n_orbitals, inverse_QP.shape[1]))
     first = 0
-    for X_ipP in tensor.half_transformed(C_pi[:, some]):
+    for X_ipP in tensor.half_transform(C_pi[:, some]):
         for mine in portions(len(X_ipP), max(ORBITALS_AT_ONCE, n_orbitals // 8)):
             last = first + mine.stop - mine.start
             below, end = (first, last) if count == n_orbitals else (0, n_orbitals)

@@ -1,7 +1,7 @@
 """The three-centre integrals of density fitting, behind one protocol for every kind of storage.
 
-All integrals may be stored, as rows of every function (`fitting_rows`) or in blocks of functions (`fitting_blocks`), or
-some or none, and the others computed when they are needed (`fitting_direct`). Consumers see B_pqP = sum_Q (pq|Q)
+All, some or none of the integrals are stored, as rows of every function (`fitting_rows`) or in blocks of functions
+(`fitting_blocks`); the others are computed when they are needed (`fitting_direct`). Consumers use B_pqP = sum_Q (pq|Q)
 (M^-T)_QP with V = M M^T: (pq|rt) = sum_P B_pqP B_rtP, J = `potential(fit(D))`, K = sum_i X_i X_i^T.
 """
 
@@ -20,7 +20,7 @@ from cuanto.basis import Basis
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.integrals import eri_2c
 from cuanto.integrals.api import basis_kets
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.engine import Engine
 
@@ -30,7 +30,7 @@ class ThreeCentre:
     """The integrals (pq|P) of a basis and a fitting basis.
 
     `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: those of
-    `integrals.api.uploaded_pairs`, if they exist.
+    `integrals.api.upload_pairs`, if they exist.
     """
 
     basis: Basis
@@ -54,7 +54,7 @@ class ThreeCentre:
 
     def attenuate(self, bras: Iterable[BraBatch]) -> Iterator[BraBatch]:
         """The same pairs for the operator of these integrals."""
-        return (attenuated(bra, self.omega) for bra in bras)
+        return (attenuate(bra, self.omega) for bra in bras)
 
 
 class CoulombSums(Protocol):
@@ -91,14 +91,14 @@ class FittedTensor(Protocol):
         """J_spq = sum_P B_pqP x_sP"""
         return self.sums.potential(self.metric.back_solve(x_sP) if self.sums.raw else x_sP)
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
-        """X_ipP = sum_q B_pqP C_qi of `columns` orbitals at a time, in memory that the next ones overwrite."""
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
+        """Yield X_ipP = sum_q B_pqP C_qi for `columns` orbitals at a time, in memory that the next ones overwrite."""
 
     def exchange(self, C_pi: Any) -> Any:
         """K_pq = sum_iP X_ipP X_iqP, if the order of X is that of the basis."""
         n, backend = self.integrals.basis.nbf, self.integrals.backend
         K_pq = backend.xp.zeros((n, n))
-        for X_ipP in self.half_transformed(C_pi):
+        for X_ipP in self.half_transform(C_pi):
             K_pq += backend.linalg.gram_of_stack(X_ipP)
         return K_pq
 

@@ -38,18 +38,19 @@ from cuanto.memory import Budget
 
 KINDS = ("jk", "j")
 EMPTY = 1e-14
-"""Orbitals of a density with a smaller occupation are neglected, relative to the largest."""
+"""Orbitals of a density whose occupation, relative to the largest, is smaller are neglected."""
 OCCUPIED = 5
-"""Functions per occupied orbital, about: all orbitals are transformed at once where integrals are recomputed."""
+"""Approximate number of functions per occupied orbital; where integrals are recomputed, all orbitals are transformed at
+once."""
 ROW_INDICES = 3
-"""Numbers that are stored with a row besides its integrals, at most: its pair, its weight, its density."""
+"""Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
 
 class FittedJK(JKBuilder):
     """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
-    `budget` of the calculation, from which the memory of the integrals is reserved; all that is free by default.
-    `pairs`: those of `integrals.api.uploaded_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
+    `budget`: from which the memory of the integrals is reserved; by default all free memory.
+    `pairs`: those of `integrals.api.upload_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
     erf(omega r)/r in place of 1/r, also in the metric.
     `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
     integrals.
@@ -127,7 +128,7 @@ class FittedJK(JKBuilder):
         return factor * fitted_exchange_gradient(self.tensor, metric, C_spi, self.budget)
 
     def _metric(self) -> FittingMetric:
-        """(P|Q) in factors, unless eigenvalues were raised; functions that were left out simply have no forces."""
+        """The factorised metric; an error if eigenvalues were raised. Functions that were left out have no forces."""
         if self.metric.raised:
             raise InputError(
                 f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
@@ -161,7 +162,7 @@ class FittedJK(JKBuilder):
 class Schedule:
     """Storage on a device.
 
-    `storages` of all integrals of J and K, the fastest first; `functions` of a block at least: enough to be worth a
+    `storages` of all integrals of J and K, the fastest first; `functions`: minimum per block, enough to be worth a
     call, few enough to have few partners; `rows`: the class of tensors in rows.
     """
 
@@ -175,7 +176,7 @@ SCHEDULES = {
     "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
     "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
 }
-"""By the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
+"""Schedules by the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class TensorPlan:
 
 
 def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPlan:
-    """The fastest storage within `limit` bytes; `exchange`: for K as well."""
+    """Choose the fastest storage within `limit` bytes; `exchange`: for K as well."""
     schedule = SCHEDULES[integrals.backend.traits.language]
     layout = make_layout(integrals.basis, triangle=not exchange, functions=schedule.functions)
     sizes, needed = block_sizes(integrals, layout), []
@@ -204,7 +205,7 @@ def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPla
 
 
 def make_tensor(integrals: ThreeCentre, metric: FittingMetric, plan: TensorPlan, timings: Timings) -> FittedTensor:
-    """The tensor of a plan."""
+    """Make the tensor of a plan."""
     if plan.memory.mode != "in-core":
         with timings.measure("J engine"):
             engine = DirectFit(integrals.basis, integrals.aux, integrals.backend, omega=integrals.omega)

@@ -54,7 +54,7 @@ class BlockTensor(FittedTensor):
         """K_pq in the order of the basis."""
         return super().exchange(C_pi).take(self._place_pq)
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP of `columns` orbitals at a time."""
         n, naux, linalg = self.integrals.basis.nbf, self.integrals.aux.nbf, self.integrals.backend.linalg
         for some in portions(C_pi.shape[1], self.columns):

@@ -22,7 +22,7 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 THRESHOLD = 1e-13
 """Screening error of a bra; small, because the inverse metric magnifies errors of x."""
 GEOMETRY_NUMBERS = 40
-"""Numbers of a pair that do not depend on its order: geometry, as bra and as ket, and indices."""
+"""Numbers stored for a pair whatever its Hermite order: geometry, as bra and as ket, and indices."""
 STEP_COPIES = 6
 """Copies of the Hermite densities between two steps."""
 MATRIX_COPIES = 4
@@ -71,21 +71,21 @@ def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: floa
         pair_counts(groups, threshold, backend),
     )
     pairs, fitting = Counter[int](), Counter[int]()
-    kept = made = searched = 0
+    stored = expanded = searched = 0
     for (a, b), count in zip(kinds, counts, strict=True):
         order, functions = a.order + b.order, a.functions * b.functions
         pairs[order] += count
         expansion = count * functions * hermite_count(order)
-        kept += expansion + count * (functions + GEOMETRY_NUMBERS)
-        made = max(made, min(CHUNK_NUMBERS, expansion))
+        stored += expansion + count * (functions + GEOMETRY_NUMBERS)
+        expanded = max(expanded, min(CHUNK_NUMBERS, expansion))
         searched = max(searched, min(CHUNK_NUMBERS, a.count * b.count))
     for a in single:
         fitting[a.order] += a.count
-        kept += a.count * (a.functions * (hermite_count(a.order) + 1) + GEOMETRY_NUMBERS)
+        stored += a.count * (a.functions * (hermite_count(a.order) + 1) + GEOMETRY_NUMBERS)
     matrices = (2 * DENSITIES + MATRIX_COPIES) * size**2
     sums = max(_sums(fitting, pairs, backend), _sums(pairs, fitting, backend))
-    temporary = max(EXPANSION_COPIES * made, CANDIDATE_COPIES * searched, matrices + sums)
-    return 8 * (kept + temporary)
+    temporary = max(EXPANSION_COPIES * expanded, CANDIDATE_COPIES * searched, matrices + sums)
+    return 8 * (stored + temporary)
 
 
 def _sums(bras: Counter[int], kets: Counter[int], backend: Backend) -> int:

@@ -30,7 +30,7 @@ SAFETY = 1.0001
 
 @dataclass(frozen=True)
 class Block:
-    """Functions first .. last in the order of the layout, with their partners q, ascending in that order."""
+    """Functions `first` to `last` in the order of the layout, and their partners q, in ascending order."""
 
     number: int
     first: int
@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """The blocks of a basis; `order` is the function at each place, `atoms` the atoms of each block.
+    """The blocks of a basis; `order` is the function at each position, `atoms` the atoms of each block.
 
     `triangle`: partners of a block are itself and earlier ones only.
     """
@@ -64,7 +64,7 @@ class Layout:
 
     @property
     def place(self) -> Ints:
-        """Place of each function."""
+        """Position of each function."""
         return np.argsort(self.order)
 
     @property

@@ -1,8 +1,9 @@
 """All of B_pqP in memory: for each function p the rows of its significant partners q.
 
-Blocks of functions (`fitting_blocks`) hold whole rectangles; here a bound of its self-repulsion selects every pair of
-shells individually: of octadecane in cc-pVDZ 111,000 rows instead of 148,000, of taxol in def2-TZVP 106 instead of
-222 GB. The product with M^-T and the first step of K, half of all the work, are proportional to the number of rows.
+Blocks of functions (`fitting_blocks`) hold whole rectangles; here every pair of shells is selected individually, by a
+bound on its self-repulsion: 111,000 rows instead of 148,000 for octadecane in cc-pVDZ, 106 instead of 222 GB for taxol
+in def2-TZVP. The product with M^-T and the first step of K, half of all the work, are proportional to the number of
+rows.
 On a CPU the rows of one function suffice for matrix products at full speed.
 """
 
@@ -32,7 +33,7 @@ from cuanto.kernels.products import rows_kernel
 PAIR = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
 SMALL_PART = 4
-"""Orbitals are split into parts if each part has at most this fraction, 1/4, of the functions."""
+"""Orbitals are split into parts if no part has more than this fraction of the functions."""
 Part = tuple[Ints, Ints]
 """Functions, and the orbitals that vanish elsewhere."""
 
@@ -62,7 +63,7 @@ class Partners:
 def large_pairs(basis: Basis) -> Iterator[BraBatch]:
     """The significant pairs of shells, with rows p n + q (p >= q)."""
     for batch in basis_pairs(basis, RowMap(basis.nbf, packed=False), THRESHOLD):
-        sizes = primitive_sizes(batch, None)  # of 1/r, which is larger than of the attenuated operator
+        sizes = primitive_sizes(batch, None)  # bounds for 1/r, which are larger than those for the attenuated operator
         large = np.add.reduceat(sizes, batch.first[:-1]) > PAIR
         if large.any():
             yield batch if large.all() else select_bras(batch, np.flatnonzero(large))
@@ -104,7 +105,7 @@ class GroupedRows(RowTensor):
         edges = [p for p in range(1, self.n) if not np.array_equal(partners.q[p - 1], partners.q[p])]
         self._alike = list(pairwise([0, *edges, self.n]))
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP with p outermost in memory."""
         for some in portions(C_pi.shape[1], self.columns):
             C_iq = self.backend.xp.ascontiguousarray(C_pi[:, some].T)
@@ -131,7 +132,7 @@ class NativeRows(RowTensor):
         self._q = np.concatenate(partners.q).astype(np.int32)
         self._owner = np.repeat(np.arange(self.n), np.diff(partners.starts))
 
-    def half_transformed(self, C_pi: Any) -> Iterator[Any]:
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP, contiguous."""
         starts, out = self.partners.starts, np.arange(self.n) * self.naux
         for some in portions(C_pi.shape[1], self.columns):
@@ -163,8 +164,8 @@ class NativeRows(RowTensor):
     def _exchange_at_once(self, C_pi: Any, parts: Sequence[Part]) -> Any:
         """K of orbitals that are restricted to one part each: only functions near the part contribute."""
         naux, inside = self.naux, np.zeros(self.n, dtype=bool)
-        items, stacks, places = [], [], []
-        size = place = column = 0
+        items, stacks, positions = [], [], []
+        size = position = column = 0
         for part, columns in parts:
             inside[part] = True
             at = np.flatnonzero(inside[self._q])
@@ -173,13 +174,13 @@ class NativeRows(RowTensor):
             last = at[np.append(first[1:], len(at)) - 1] + 1  # rows in between have coefficients of zero
             count, out = len(columns), size + np.arange(len(near)) * naux
             items.append(_items(at[first], last, column, count, out, len(near) * naux))
-            stacks.append((size, len(near), count, place))
-            places.append(near)
-            size, place, column = size + count * len(near) * naux, place + len(near), column + count
+            stacks.append((size, len(near), count, position))
+            positions.append(near)
+            size, position, column = size + count * len(near) * naux, position + len(near), column + count
         X = self._X(size)
         C_qi = C_pi[:, np.concatenate([columns for _, columns in parts])]
         self._transform(C_qi, X, np.concatenate(items, axis=1))
-        return add_squares(self.backend, X, naux, stacks, np.concatenate(places).astype(np.int32), self.n)
+        return add_squares(self.backend, X, naux, stacks, np.concatenate(positions).astype(np.int32), self.n)
 
     def _transform(self, C_qi: Any, X: Any, items: Ints) -> None:
         """Compute X_iP for `_items`."""

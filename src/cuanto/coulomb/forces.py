@@ -30,16 +30,16 @@ from cuanto.kernels.hermite_build import expansion_memory, step_source
 POINT = 1e24
 """Exponent of a Gaussian that equals a point charge in double precision."""
 THRESHOLD = 1e-12
-"""Largest error of the force on a pair by screening."""
+"""Largest error that screening causes in the force on a pair."""
 POINTS, FIT, ELECTRONS = "points", "fit", "electrons"
 """Sets of charges."""
 CHUNKS = 64
-"""Chunks of pairs on a CPU, at most: each has its own sums."""
+"""Maximum number of chunks of pairs on a CPU, each with its own sums."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What acts on the electron density of a basis; those of several terms are added.
+    """Charges and operators that act on the electron density; those of several terms are added.
 
     `points`: charges (positive for nuclei, which come first) and their positions; `fit`: a fitting basis, with the
     coefficients of the density that repels the electrons in place of their own (`repulsion`). `kinetic`: whether the
@@ -55,7 +55,7 @@ class Sources:
     operators: Mapping[str, Sequence[float]] | None = None
 
     def __add__(self, other: Sources) -> Sources:
-        """Sources of both; each kind may come from only one of them."""
+        """Combine sources; each kind may come from only one of them."""
         given = {name: value for name, value in vars(other).items() if value is not None}
         if twice := [name for name in given if getattr(self, name) is not None]:
             raise InputError(f"two terms have the same kind of sources: {', '.join(twice)}")
@@ -111,7 +111,7 @@ def _signs(sources: Sources) -> dict[tuple[str, str], int]:
 
 
 def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tuple[list[ChargeSet], Any, Any]:
-    """Points, a fitted density and electrons; a vector of all densities; its last part, those of matrices D_npq."""
+    """Return the charge sets (points, fitted density, electrons), a vector of all densities, and its part for D_npq."""
     sets, single = [], []
     if sources.points is not None:
         charges, positions = sources.points
@@ -137,11 +137,18 @@ def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tu
 
 def _add_forces(gradient: Any, potentials: Potentials, X: Any) -> None:
     """Add the derivative with respect to the centres of all charges in the potentials of the others, [centre, axis]."""
-    launches, backend = [], potentials.backend
+    parts = []
     for c, V in zip(potentials.bras, potentials.hermite(X[None]), strict=True):
-        values = {**potentials.steps.potential(c, V, 1), "X": X}
-        launches += [_launch("j_force", block, gradient, values, backend, higher=1) for block in c.pairs.blocks]
-    backend.launch_all(launches)
+        values = potentials.steps.potential(c, V, 1)
+        parts += [(block, values) for block in c.pairs.blocks]
+    add_block_forces(gradient, parts, X, potentials.backend)
+
+
+def add_block_forces(
+    gradient: Any, parts: Sequence[tuple[PairBlock, Mapping[str, Any]]], X: Any, backend: Backend
+) -> None:
+    """Add the forces on the pairs of blocks with density X in their potentials, given as by `Steps.potential`."""
+    backend.launch_all([_launch("j_force", block, gradient, {**V, "X": X}, backend, higher=1) for block, V in parts])
 
 
 def _add_overlap(
@@ -166,4 +173,4 @@ def _launch(
 def _check_places(basis: Basis) -> None:
     used = np.unique(basis.function_atoms)
     if len(np.unique(basis.R_ax[used], axis=0)) < len(used):
-        raise InputError("two atoms are at the same place: forces on them are not defined")
+        raise InputError("two atoms are at the same position: forces on them are not defined")

@@ -74,14 +74,14 @@ class Primitives:
         values = {"exponent": self.exponents, "centre": self.centres, "scale": self.scale, "size": self.size}
         values |= {"atom": self.atom, **dict(zip(("start", "power", "value"), self.terms, strict=True))}
         sides = {side: {f"{side}_{name}": value for name, value in values.items()} for side in ("a", "b")}
-        return {side: {f"l{side}": self.order, **own} for side, own in sides.items()}
+        return {side: {f"l{side}": self.order, **part} for side, part in sides.items()}
 
     def arguments(self, side: str) -> dict[str, Any]:
         """Arguments of kernels, for one side of pairs ("a" or "b")."""
         return self._arguments[side]
 
 
-def uploaded(groups: Sequence[Primitives], backend: Backend) -> list[Primitives]:
+def upload_primitives(groups: Sequence[Primitives], backend: Backend) -> list[Primitives]:
     """The same primitives with arrays of a device, copied in one transfer."""
     names = ("exponents", "centres", "scale", "size", "atom")
     found = backend.upload({f"{i} {name}": getattr(group, name) for i, group in enumerate(groups) for name in names})
@@ -109,8 +109,8 @@ def primitives(basis: Basis) -> tuple[list[Primitives], Any]:
     for mask in np.unique(masks[masks > 0]):
         mine, used = np.flatnonzero(masks == mask), [j for j in range(len(shells)) if mask >> j & 1]
         kind = tuple(shells[j] for j in used)
-        own = (exponents[mine], basis.R_ax[atom[mine]], scale[mine][:, used], atom[mine])
-        groups.append(Primitives.of(kind, first, *own))
+        part = (exponents[mine], basis.R_ax[atom[mine]], scale[mine][:, used], atom[mine])
+        groups.append(Primitives.of(kind, first, *part))
         sizes = np.cumsum([0, *(function_count(*shell) for shell in kind)])
         for j, offset in zip(used, sizes, strict=False):
             start[mine, j] = first + np.arange(len(mine)) * sizes[-1] + offset
@@ -160,7 +160,7 @@ class PairArrays:
     geometry: Any  # [pair, field]: square root of the exponent p, centre
     factor: Any  # weight p^-3/2; weight: 2 for pairs (1 for a primitive with itself), 1 for single functions
     bound: Any  # sqrt (b|b), the largest of all functions
-    along: Any  # place along a curve in space, less than 2^47
+    along: Any  # position along a space-filling curve, less than 2^47
 
     @classmethod
     def empty(cls, count: int, xp: Any) -> PairArrays:
@@ -195,7 +195,7 @@ class PairBlock:
         """Products of functions of one pair."""
         return self.bra.functions * self.ket.functions
 
-    def own(self, name: str) -> Any:
+    def part(self, name: str) -> Any:
         """The part of one of the arrays."""
         return getattr(self.arrays, name)[self.first : self.first + self.count]
 
@@ -207,7 +207,7 @@ class PairBlock:
 
     @property
     def places(self) -> dict[str, int]:
-        """Arguments of kernels: where the densities are."""
+        """Arguments of kernels: offsets of the densities."""
         row = self.charges.row
         return {"origin": self.charges.offset + self.bra.first * row + self.ket.first, "row": row}
 
@@ -224,28 +224,28 @@ def single_blocks(groups: Sequence[Primitives], backend: Backend) -> list[PairBl
 
 def pair_counts(groups: Sequence[Primitives], threshold: float, backend: Backend) -> list[int]:
     """Numbers of significant pairs of every kind with itself and with those before it."""
-    return _select(_kinds(uploaded(groups, backend)), threshold, backend).counts
+    return _select(_kinds(upload_primitives(groups, backend)), threshold, backend).counts
 
 
 def charge_blocks(sets: Sequence[ChargeSet], threshold: float, backend: Backend) -> list[PairBlock]:
-    """The pairs of several sets, of each by their Hermite order, expanded together."""
+    """Pairs of several sets, each sorted by Hermite order, expanded together."""
     constant = Primitives.of(((0, True),), 0, np.zeros(1), np.zeros((1, 3)), np.ones((1, 1)), np.full(1, -1))
-    *own, one = uploaded([*(group for charges in sets for group in charges.groups), constant], backend)
+    *part, one = upload_primitives([*(group for charges in sets for group in charges.groups), constant], backend)
     starts, found = range_starts([len(charges.groups) for charges in sets]), []
     for charges, start, end in zip(sets, starts, starts[1:], strict=False):
-        mine = own[start:end]
+        mine = part[start:end]
         kinds = [(group, one) for group in mine] if charges.single else _kinds(mine)
         chosen = _all(kinds, backend) if charges.single else _select(kinds, threshold, backend)
         blocks = [(charges, *pair) for pair in zip(kinds, chosen.of_kinds(), strict=True) if pair[1]["items"]]
         found += sorted(blocks, key=lambda block: block[1][0].order + block[1][1].order)
-    return _expanded(found, backend)
+    return _expand(found, backend)
 
 
 def _kinds(groups: Sequence[Primitives]) -> list[tuple[Primitives, Primitives]]:
     return [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
 
 
-def _expanded(
+def _expand(
     found: Sequence[tuple[ChargeSet, tuple[Primitives, Primitives], dict[str, Any]]], backend: Backend
 ) -> list[PairBlock]:
     """Expansions, records and bounds of pairs, in one launch for each pair of kinds."""
@@ -268,7 +268,7 @@ def _expanded(
 
 @dataclass(frozen=True)
 class _Selection:
-    """Pairs of several kinds by their numbers (templates/j_select.h): those of a kind begin at its base."""
+    """Selected pairs of several kinds, by number (templates/j_select.h); the pairs of each kind start at its base."""
 
     kinds: Sequence[tuple[Primitives, Primitives]]
     numbers: Any
@@ -279,8 +279,8 @@ class _Selection:
     def of_kinds(self) -> Iterator[dict[str, Any]]:
         """Arguments of kernels for each pair of kinds."""
         for (a, b), base, items, start in zip(self.kinds, self.bases, self.counts, self.starts, strict=False):
-            own = {"numbers": self.numbers, "base": base, "from": start, "items": items}
-            yield {**own, "count": b.count, "same": int(a is b)}
+            part = {"numbers": self.numbers, "base": base, "from": start, "items": items}
+            yield {**part, "count": b.count, "same": int(a is b)}
 
 
 def _all(kinds: Sequence[tuple[Primitives, Primitives]], backend: Backend) -> _Selection:

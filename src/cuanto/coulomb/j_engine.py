@@ -79,7 +79,7 @@ class Distributions:
         return all((2.0 * root**2) ** (2 * order) < SINGLE_RANGE for order, root in roots)
 
     def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> Bras:
-        """Sort them as bras of some number types; those of a `higher` order than their own feel derivatives."""
+        """Sort them as bras of some number types; bras of a `higher` order than their own give derivatives."""
         backend = self.backend
         counts, together = [c.count for c in self.classes], GROUPINGS[backend.traits.language].bras
         groups = range_starts([-(-count // together) for count in counts])
@@ -105,7 +105,7 @@ class Bras:
 
 
 def _in_single(geometry: Any, xp: Any) -> Any:
-    """Square roots of exponents, centres in single precision, and what is left of them."""
+    """Square roots of exponents, centres in single precision, and their rounding errors."""
     high = geometry.astype(np.float32)
     return xp.ascontiguousarray(xp.concatenate([high, (geometry[:, 1:] - high[:, 1:]).astype(np.float32)], axis=1))
 
@@ -124,9 +124,11 @@ class Potentials:
         signs: Mapping[tuple[str, str], int] | None = None,
         room: float = np.inf,
     ) -> None:
-        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own feel its derivatives.
+        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own give derivatives of the
+        potential.
 
-        `signs` of the densities of sets of kets for sets of bras: sets that are not named do not meet; default: all do.
+        `signs` of the densities of sets of kets for sets of bras: sets that are not named do not interact; default: all
+        do.
         `room`: bytes of memory for the potentials of parts of the kets.
         """
         self.backend, self.threshold = bras.backend, threshold
@@ -172,7 +174,7 @@ class Potentials:
         """The Hermite densities of every class as kets, each for all classes of bras."""
         xp, classes, arrays = self.backend.xp, self._kets.classes, self._kets.arrays
         densities = self.steps.densities(classes, arrays, X)
-        # By powers of four, within them along a curve: any order is right for sums of the remaining bounds.
+        # Sorted by powers of four, and within these along a curve: the sums of remaining bounds allow any order.
         order = xp.argsort(densities.key)
         rest = densities.bound[order]
         for c in classes:

@@ -35,7 +35,7 @@ TASK = tuning.number("cpu", "j.task_operations")
 SUMMATION = ("j_transform", "j_product", "j_density", "j_reach", "j_record", "j_sum", "j_collect")
 """Steps of every potential."""
 CLASSES = 64
-"""Classes at once, at most: their numbers are part of 64-bit keys."""
+"""Maximum number of classes: their numbers are part of 64-bit keys."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class HermiteClass:
 
     @property
     def range(self) -> slice:
-        """Places of the pairs in the arrays over all pairs."""
+        """Range of the pairs in the arrays over all pairs."""
         return slice(self.first, self.first + self.count)
 
 
@@ -78,7 +78,7 @@ class BraClass:
     pairs: HermiteClass
     order: int
     groups: slice  # of bras, which share their range of kets
-    rank: Any  # [pair of all classes]: place among the bras of its class
+    rank: Any  # [pair of all classes]: position among the bras of its class
     record: dict[str, Any]  # number type -> [bra, field]
 
     @property
@@ -98,7 +98,8 @@ class HermiteDensities:
 
 @dataclass(frozen=True)
 class Reach:
-    """Groups of kets of one class that each group of bras meets in double precision (`split`) and in all (`end`).
+    """Number of groups of kets of one class that interact with each group of bras: in double precision (`split`), and
+    in total (`end`).
 
     rest[k] is the sum of the bounds of the last k + 1 kets.
     """
@@ -160,7 +161,7 @@ class Steps:
     def __init__(self, backend: Backend) -> None:
         self.backend, self._grouping = backend, GROUPINGS[backend.traits.language]
         self._table = tuples_on(backend)
-        for step in SUMMATION:  # compiled side by side
+        for step in SUMMATION:  # compiled concurrently
             backend.compile(step_source(backend.traits.language, step))
 
     def _launch(
@@ -202,7 +203,7 @@ class Steps:
     def reach(
         self, kets: tuple[Any, int], rest: Any, bounds: Any, limit: float, single_limit: float
     ) -> tuple[Any, Any]:
-        """The kets that every group of bras meets [class of kets, group]: in double precision, and in all.
+        """The kets that interact with every group of bras [class of kets, group]: in double precision, and in total.
 
         `kets`: table of their classes, and its length. A limit is the largest contribution of all neglected kets (or
         of all in single precision) together.
@@ -246,13 +247,19 @@ class Steps:
 
     def collect(self, bras: Sequence[BraClass], V: Sequence[Any], J_nkl: Any) -> None:
         """Write the potentials of classes, contracted with their expansions, into J of primitive functions."""
-        launches = []
+        parts = []
         for c, V_c in zip(bras, V, strict=True):
-            common = {**self.potential(c, V_c, len(J_nkl)), "densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
-            launches += [
-                self._launch("j_collect", block.count * block.functions, {**common, **self._values(block)})
-                for block in c.pairs.blocks
-            ]
+            common = self.potential(c, V_c, len(J_nkl))
+            parts += [(block, common) for block in c.pairs.blocks]
+        self.collect_blocks(parts, J_nkl)
+
+    def collect_blocks(self, parts: Sequence[tuple[PairBlock, Mapping[str, Any]]], J_nkl: Any) -> None:
+        """The same for blocks of pairs with their potentials, given as by `potential`."""
+        common = {"densities": len(J_nkl), "size": J_nkl[0].size, "J": J_nkl}
+        launches = [
+            self._launch("j_collect", block.count * block.functions, {**V, **common, **self._values(block)})
+            for block, V in parts
+        ]
         self.backend.launch_all(launches)
 
     def potential(self, bras: BraClass, V: Any, densities: int) -> dict[str, Any]:
@@ -270,7 +277,8 @@ class Steps:
 class Interactions:
     """Bras of one Hermite order against kets of one order; fields are also arguments of the kernels.
 
-    Group g of bras meets the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of groups.
+    Group g of bras interacts with the groups of kets from ket_begin[g] to ket_end[g]; `GROUPINGS` has the sizes of
+    groups.
     `classes`: numbers of the classes.
     """
 
@@ -305,7 +313,8 @@ def chunks_of_kets(backend: Backend, bras: int, kets: int) -> int:
 
 
 class Launcher:
-    """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities, 0: do not meet.
+    """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities; 0: they do not
+    interact.
 
     `room`: bytes for the potentials of one density. Kets are divided into fewer chunks where it is short.
     """
@@ -324,7 +333,7 @@ class Launcher:
         self._tuples = tuples_on(backend)
         for real in reals:
             backend.compile(general_source(backend.traits.language, real))
-        # (classes, number type) -> the job's chunks among those of all jobs with the same bras
+        # (classes, number type) -> chunks of the job, numbered over all jobs with the same bras
         self.chunks: dict[tuple[tuple[int, int], str], slice] = {}
         self._sizes: list[tuple[int, int]] = []  # chunks of a class of bras, those with positive signs
         meeting = [[(n, ket) for n in (1, -1) for ket in kets if sign(bra.pairs, ket) == n] for bra in bras]

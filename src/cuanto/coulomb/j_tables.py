@@ -24,7 +24,7 @@ Kind = tuple[tuple[int, bool], ...]
 _known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
-def _copied(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
+def _copy_once(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
     tables = _known.setdefault(backend, {})
     if name not in tables:
         tables[name] = backend.to_device(make())
@@ -32,23 +32,23 @@ def _copied(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
 
 
 def tuples_on(backend: Backend) -> Any:
-    """`tuple_table`"""
-    return _copied(backend, "tuples", tuple_table)
+    """`tuple_table` on the device."""
+    return _copy_once(backend, "tuples", tuple_table)
 
 
 def boys_on(backend: Backend, real: str) -> Any:
     """The table of the Boys function for a number type."""
-    return _copied(backend, real, {"double": boys_table, "float": table_float}[real])
+    return _copy_once(backend, real, {"double": boys_table, "float": table_float}[real])
 
 
 def self_repulsion_on(backend: Backend, order: int) -> Any:
-    """`self_repulsion_factor`"""
-    return _copied(backend, order, partial(self_repulsion_factor, order))
+    """`self_repulsion_factor` on the device."""
+    return _copy_once(backend, order, partial(self_repulsion_factor, order))
 
 
 def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
-    """`polynomials`"""
-    return tuple(_copied(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
+    """`polynomials` on the device."""
+    return tuple(_copy_once(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
 
 
 def _part(kind: Kind, i: int) -> Any:
@@ -80,7 +80,7 @@ def self_repulsion_factor(order: int) -> Array:
     total = u.sum(axis=2)
     sign = 1.0 - 2.0 * ((t.sum(axis=1) + total // 2) % 2)
     M = sign * odd[u].prod(axis=2) / (total + 1)
-    # The matrix is positive; the shift keeps it so in finite arithmetic and increases the bound.
+    # The matrix is positive definite; the shift keeps it so despite rounding, and increases the bound.
     size = np.sqrt(np.diag(M))
     W: Array = size[:, None] * np.linalg.cholesky(M / np.outer(size, size) + 1e-12 * np.eye(len(M)))
     return W

@@ -16,11 +16,11 @@ from cuanto.errors import InputError
 from cuanto.memory import MIB, Budget
 
 STORED_SHARE = 0.5
-"""Part of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
+"""Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
-"""Occupied orbitals that are transformed at once, if memory allows it: fewer make slow products."""
+"""Occupied orbitals transformed at once, if memory allows it: products are slow with fewer."""
 BUFFER_SHARE = 0.25
-"""Part of the memory besides the fixed arrays for integrals that are recomputed."""
+"""Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
 BUILD_MATRICES = 8
 """Square matrices over the basis that exist at once in a build of J and K."""
 
@@ -37,9 +37,9 @@ class Sizes:
     widest: int
     """Functions of the largest shell of the fitting basis, the smallest slice."""
     metric: int = 0
-    """During the factorisation of the metric, before anything else is allocated."""
+    """Bytes during the factorisation of the metric, before anything else is allocated."""
     engine: int = 0
-    """J engine."""
+    """Bytes of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once if integrals are recomputed: all of them, so that this is done once."""
 
@@ -54,7 +54,7 @@ class Sizes:
         return max(self.blocks) * self.widest // self.naux
 
     @property
-    def least(self) -> int:
+    def minimum(self) -> int:
         """Bytes with nothing stored, one orbital at a time and the smallest buffer."""
         work = self.smallest_buffer + self.column if self.column else 0
         return max(self.metric, self.fixed + self.engine + work)
@@ -101,19 +101,19 @@ def make_plan(sizes: Sizes, limit: int) -> Plan:
         if sizes.column:
             columns += (limit - sizes.in_core) // sizes.column
         return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
-    if limit < sizes.least:
+    if limit < sizes.minimum:
         raise InputError(
-            f"density fitting needs {sizes.least / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
             "raise max_memory, or use fitting='none'"
         )
     if not sizes.column:
-        return Plan("direct", 0, total, 0, 0, sizes.least, sizes.in_core, limit, exchange=False)
-    fixed, largest, column, least = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
+        return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)
+    fixed, largest, column, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
     spare = limit - fixed
-    buffer = min(largest, max(least, int(BUFFER_SHARE * spare)))
+    buffer = min(largest, max(minimum, int(BUFFER_SHARE * spare)))
     columns = min(sizes.columns, (spare - buffer) // column)
     if columns < 1:
-        columns, buffer = 1, least
+        columns, buffer = 1, minimum
     spare -= buffer + columns * column
     # How many of the first blocks fit.
     kept = int(np.searchsorted(np.cumsum(sizes.blocks), spare - sizes.work, side="right"))

@@ -8,7 +8,7 @@ doi:10.1137/S0895479896302898: P V P^T = L B L^T by Bunch and Kaufman's pivoting
 The metric is first scaled to a unit diagonal, so that delta means the same for tight and for diffuse functions.
 
 Under an attenuated operator all functions that are tight compared with 1/omega look alike, and so many eigenvalues are
-lost that raising them would perturb the rest (E of 840 for benzene with omega = 0.1). There, and wherever E would be
+lost that raising them would perturb the rest (|E| = 840 for benzene with omega = 0.1). There, and wherever E would be
 large, functions are left out instead: pivoted Cholesky takes them one by one until all others depend on them to within
 delta (H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012),
 doi:10.1016/j.apnum.2011.10.001).
@@ -141,7 +141,7 @@ class FittingMetric:
     def __init__(self, V_PQ: Any, backend: Backend, delta: float | None = None, attenuated: bool = False) -> None:
         xp = backend.xp
         scale_P = 1.0 / xp.sqrt(xp.diagonal(V_PQ))
-        A_PQ = _scaled(V_PQ, scale_P)
+        A_PQ = _scale_metric(V_PQ, scale_P)
         given = default_delta(A_PQ) if delta is None else delta
         self._linalg = backend.linalg
         inverse, smallest = backend.linalg.inverse_factor(A_PQ)
@@ -150,7 +150,7 @@ class FittingMetric:
             self.report = MetricReport("cholesky", given, smallest)
         else:
             del inverse, A_PQ  # before others are allocated
-            host, self.report = _inverse_of_singular(backend.to_host(_scaled(V_PQ, scale_P)), given, attenuated)
+            host, self.report = _inverse_of_singular(backend.to_host(_scale_metric(V_PQ, scale_P)), given, attenuated)
             inverse = backend.to_device(host)
         inverse *= scale_P
         self.inverse = inverse
@@ -173,7 +173,7 @@ class FittingMetric:
         return self.back_solve(self.half_solve(x.copy()))
 
 
-def _scaled(V_PQ: Any, scale_P: Any) -> Any:
+def _scale_metric(V_PQ: Any, scale_P: Any) -> Any:
     """A copy with a unit diagonal."""
     A_PQ = V_PQ * scale_P
     A_PQ *= scale_P[:, None]

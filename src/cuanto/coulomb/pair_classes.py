@@ -12,7 +12,7 @@ from cuanto.arrays import Array, Ints, Ints32, range_members, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.api import basis_pairs
-from cuanto.integrals.attenuation import attenuated, smearing
+from cuanto.integrals.attenuation import attenuate, smearing
 from cuanto.integrals.batches import BraBatch, KetBatch
 from cuanto.integrals.derivative import DerivativeShells
 from cuanto.integrals.engine import bra_arrays, ket_arrays
@@ -134,7 +134,7 @@ def _pair_class(
     batch = _sort_primitives(batch, omega)
     ket, pairs = pair_kets(batch), np.arange(batch.count, dtype=np.int32)
     bounds = np.zeros(batch.count), np.zeros(ket.count)
-    return PairClass(attenuated(batch, omega), ket, (na, nb), ao, segment, pairs, *bounds)
+    return PairClass(attenuate(batch, omega), ket, (na, nb), ao, segment, pairs, *bounds)
 
 
 def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:

@@ -1,4 +1,4 @@
-"""J and K from quartets of shells, which bounds assign to a precision or neglect.
+"""J and K from quartets of shells; bounds decide which are neglected, and in which precision others are evaluated.
 
 A quartet adds at most Q_ab Q_cd max |D| to an element of K, with Q = sqrt (ab|ab) (Schwarz; M. Haeser and R. Ahlrichs,
 doi:10.1002/jcc.540100111), where the maximum is over the blocks ac, ad, bc, bd; for J it is over ab and cd, times two.
@@ -36,14 +36,13 @@ SINGLE_ERROR = 1e-6
 CHUNK_MATRICES = 2
 """Matrices of each chunk of a build, J and K."""
 DIGESTS: dict[str, type[CpuDigest] | type[CudaDigest]] = {"cpu": CpuDigest, "cuda": CudaDigest}
-"""By the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
+"""Digests by the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Quartets of shells that were evaluated, those of them in single precision, and all that exist.
-
-    `error`: estimated error of an element of J or K by neglect and single precision, if signs are random.
+    """Numbers of quartets of shells: evaluated, of these in single precision, and existing. `error`: estimated error of
+    an element of J or K due to neglect and single precision, assuming random signs.
     """
 
     quartets: int
@@ -72,7 +71,7 @@ class QuartetEngine:
         split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
         self._parts: list[tuple[Any, tuple[float, float]]] = []
         if precision != "double":
-            rounded = [in_single(pair) for pair in double.pairs]
+            rounded = [round_to_single(pair) for pair in double.pairs]
             self._parts.append((make(budget, rounded, algorithm, np.float32, cutoff), (threshold, split)))
         if precision != "single":
             self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
@@ -84,13 +83,13 @@ class QuartetEngine:
 
     @staticmethod
     def begin(backend: Backend, precision: str) -> None:
-        """Start to compile the kernels that every calculation needs."""
+        """Start compiling the kernels that every calculation needs."""
         for real in ("double", "float")[: 1 + (precision != "double")]:
             DIGESTS[backend.traits.language].begin(backend, real)
 
     @staticmethod
     def can_store(backend: Backend) -> bool:
-        """Can integrals be stored in the memory of this backend?"""
+        """Whether integrals can be stored in the memory of this backend."""
         return DIGESTS[backend.traits.language].storable
 
     def store(self, limit: int) -> StorePlan:
@@ -150,15 +149,15 @@ def _largest(D_npq: Any, members: Any) -> Any:
 
 
 def _members(basis: Basis) -> Any:
-    """[segment, place]: the functions of every segment, filled up by repeating them."""
+    """Functions of every segment, [segment, position]; short rows are filled by repeating functions."""
     owner, count = segment_of_function(segments(basis), basis.nbf)
     members = [np.flatnonzero(owner == s) for s in range(count)]
     size = max(len(own) for own in members)
     return np.array([np.resize(own, size) for own in members])
 
 
-def in_single(pairs: PairClass) -> PairClass:
-    """The same pairs with centres of charge as sums of two numbers of single precision."""
+def round_to_single(pairs: PairClass) -> PairClass:
+    """Round records to single precision; centres of charge become sums of two numbers."""
     bra_record, ket_record = pairs.bra.record.copy(), pairs.ket.record.copy()
     for centre, low in ((bra_record[:, 1:4], bra_record[:, 11:SIZE]), (ket_record[:, 1:4], ket_record[:, 11:SIZE])):
         exact = centre + low

@@ -59,7 +59,7 @@ class StoredDigest:
     def __init__(self, digest: CpuDigest, window: Window, segments: int, amount: Amount) -> None:
         self.digest, self.pairs = digest, digest.pairs
         self._program = digest.backend.compile(cpu_stored(digest.name))
-        head, value = np.empty(amount.heads.sum(), dtype=np.int32), _aligned(amount.values.sum(), digest)
+        head, value = np.empty(amount.heads.sum(), dtype=np.int32), _allocate_aligned(amount.values.sum(), digest)
         heads, values = (np.cumsum(sizes) - sizes for sizes in (amount.heads, amount.values))
         rows = [_stream(head[i:], value[j:], n) for i, j, n in zip(heads, values, amount.values, strict=True)]
         self._stores = digest.records(STORE, rows)
@@ -85,7 +85,7 @@ def _fill(digest: CpuDigest, window: Window, segments: int, values: dict[str, An
     digest.run(program, densities, values)
 
 
-def _aligned(count: int, digest: CpuDigest) -> Any:
+def _allocate_aligned(count: int, digest: CpuDigest) -> Any:
     """Uninitialised memory, aligned for vectors."""
     real = digest.real
     whole = np.empty(count + ALIGNED // real.itemsize, dtype=real)

@@ -5,7 +5,7 @@ one order more than the pair has; the density Gamma, expanded in the same Gaussi
 centre of a pair of exponents alpha and beta, p = alpha + beta: d/dA = (alpha/p) d/dP + d/d(A - B), where d/dP raises
 the order and d/d(A - B) acts on the expansion alone (McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978),
 doi:10.1016/0021-9991(78)90092-X; Helgaker and Taylor, Theor. Chim. Acta 83, 177 (1992), doi:10.1007/BF01132826). The
-force on the fitting function is what translation leaves.
+force on the fitting function follows from translational invariance.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ THRESHOLD = 1e-13
 """Primitive pairs whose derivatives contribute less are neglected."""
 GAMMA_BYTES, POTENTIAL_BYTES = tuning.sizes("fitting.gamma_bytes"), tuning.sizes("fitting.potential_bytes")
 LONGEST_RUN, ITEMS = 8, 16
-"""Pairs of the same two atoms that are contracted together, at most; fewer if there are fewer items per worker."""
+"""Maximum number of pairs of the same two atoms that are contracted together; lower if there are few items per
+worker."""
 CANDIDATES = 2**22
 """Pairs of primitives that are examined at once."""
 
@@ -47,7 +48,7 @@ Part = tuple[Any, Any, Any]
 def primitive_pairs(a: SegmentClass, b: SegmentClass, threshold: float) -> tuple[Ints, Ints]:
     """Pairs (u, v) of primitives of two classes whose derivatives may exceed the threshold, sorted.
 
-    Each pair of segments once if both classes are the same.
+    Each pair of segments is included once if both classes are the same.
     """
     owner_a, owner_b = (np.repeat(np.arange(c.count), c.sizes) for c in (a, b))
     R2_ij = ((a.centres[:, None] - b.centres) ** 2).sum(axis=2)
@@ -116,7 +117,8 @@ class _Pairs:
 
 
 def _items(ids: Ints, longest: int) -> Ints:
-    """First pair of each item: consecutive pairs with equal ids, at most so many; and the end of the last one."""
+    """First pair of each item, and the end of the last one; an item has at most `longest` consecutive pairs with equal
+    ids."""
     change = np.flatnonzero(np.diff(ids, prepend=-1))
     lengths = np.diff(np.append(change, len(ids)))
     run, piece = range_members(-(-lengths // longest))
@@ -124,7 +126,7 @@ def _items(ids: Ints, longest: int) -> Ints:
 
 
 class _Classes:
-    """The classes of a basis and their pairs on a device; pairs are made when they are needed first."""
+    """The classes of a basis and their pairs on a device; pairs are made when first needed."""
 
     def __init__(self, basis: Basis, backend: Backend, omega: float | None, parts: int, threshold: float) -> None:
         self.all, self._backend, self._threshold = segments(basis), backend, threshold
@@ -168,9 +170,9 @@ class _Classes:
         sizes = {"record": COULOMB_BRA, "coefficient": a.columns * b.columns, "bra_coefficient": 1}
         arrays |= {name: backend.xp.empty((len(u), size)) for name, size in sizes.items()}
         arrays |= {name: backend.xp.empty(len(u), dtype=np.int64) for name in ("a_place", "b_place")}
-        made = _Pairs(a, b, i, j, first, arrays)
-        backend.launch(self._program, len(u), {**arrays, **made.sizes, "smearing": self._smearing})
-        return made
+        result = _Pairs(a, b, i, j, first, arrays)
+        backend.launch(self._program, len(u), {**arrays, **result.sizes, "smearing": self._smearing})
+        return result
 
 
 class ThreeCentreForces:
@@ -205,7 +207,7 @@ class ThreeCentreForces:
         self._force = backend.compile(kernels.fit_force_source(language))
 
     def add(self, parts: Sequence[Part]) -> None:
-        """Add the contributions of parts of Gamma; all that were added must be symmetric in p and q together."""
+        """Add the contributions of parts of Gamma; the sum of all parts must be symmetric in p and q."""
         xp, product = self.backend.xp, self.backend.linalg.product
         C_qj = xp.concatenate([C_qj for _, C_qj, _ in parts], axis=1) if len(parts) > 1 else parts[0][1]
         per_function = 8 * self.width * (self.basis.nbf + 2 * C_qj.shape[1])
@@ -215,9 +217,11 @@ class ThreeCentreForces:
                 some = slice(begin, min(begin + step, c.count))
                 p = self._classes.functions(x, some)
                 # Z_jpP = sum_i C_pi Y_ijP
-                made = [product(C_pi[p], Y.reshape(len(Y), -1)).reshape(len(p), -1, self.width) for C_pi, _, Y in parts]
-                Z = xp.concatenate([Z_pjP.transpose(1, 0, 2) for Z_pjP in made]).reshape(C_qj.shape[1], -1)
-                del made
+                result = [
+                    product(C_pi[p], Y.reshape(len(Y), -1)).reshape(len(p), -1, self.width) for C_pi, _, Y in parts
+                ]
+                Z = xp.concatenate([Z_pjP.transpose(1, 0, 2) for Z_pjP in result]).reshape(C_qj.shape[1], -1)
+                del result
                 for y in range(x + 1):
                     self._add_classes((x, y), some, C_qj, Z)
 

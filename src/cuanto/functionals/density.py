@@ -12,7 +12,7 @@ from functools import cached_property
 from math import pi
 
 from cuanto.kernels.ir import Graph
-from cuanto.kernels.values import Value, cbrt, largest, number, select, sqrt, variable
+from cuanto.kernels.values import Value, cbrt, maximum, number, select, sqrt, variable
 
 LEAST_FRACTION = 2.0**-52
 """Lower bound of 1 - |zeta|: its negative powers and their derivatives stay finite."""
@@ -120,7 +120,7 @@ class Density:
     def sigma(self) -> Value:
         """|grad rho|^2 of the total density, bounded where the gradients of the spins cancel."""
         total = self.a.sigma + 2 * self.sigma_ab + self.b.sigma
-        return total if self.a == self.b else largest(total, LEAST_SIGMA)
+        return total if self.a == self.b else maximum(total, LEAST_SIGMA)
 
     @cached_property
     def tau(self) -> Value:
@@ -147,7 +147,7 @@ class Density:
         """From ratios of densities, so that 1 - zeta is accurate near full polarisation."""
         up, down = (2 * s.rho / self.rho for s in self.spins)
         zeta = (self.a.rho - self.b.rho) / self.rho
-        return Polarisation(largest(up, LEAST_FRACTION), largest(down, LEAST_FRACTION), zeta)
+        return Polarisation(maximum(up, LEAST_FRACTION), maximum(down, LEAST_FRACTION), zeta)
 
     @cached_property
     def p(self) -> Value:

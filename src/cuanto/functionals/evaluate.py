@@ -20,8 +20,8 @@ REALS = {"double": np.float64, "float": np.float32}
 class XCValues:
     """Energy density e_g and its derivatives, in the layout of the variables (None: not needed).
 
-    With one spin derivatives are by rho, sigma = |grad rho|^2 and tau of the total density, with two by rho_a, rho_b;
-    sigma_aa, sigma_ab, sigma_bb; tau_a, tau_b.
+    With one spin, derivatives are with respect to rho, sigma = |grad rho|^2 and tau of the total density; with two,
+    with respect to rho_a, rho_b; sigma_aa, sigma_ab, sigma_bb; tau_a, tau_b.
     """
 
     e_g: Any
@@ -46,10 +46,11 @@ class Evaluator:
         }
 
     def __call__(self, rho_sg: Any, sigma_xg: Any | None = None, tau_sg: Any | None = None) -> XCValues:
-        """Arrays of the backend: rho_sg (spins, n), sigma_xg (1 or 3, n), tau_sg (spins, n), the last two if needed."""
+        """Evaluate at n points, from arrays of the backend: rho_sg (spins, n); if needed, sigma_xg (1 or 3, n) and
+        tau_sg (spins, n)."""
         given = {"rho": rho_sg, "sigma": sigma_xg, "tau": tau_sg}
         points = rho_sg.shape[-1]
-        arrays = {name: self._checked(name, given[name], points) for name in given}
+        arrays = {name: self._validate(name, given[name], points) for name in given}
         xp, empty = self.backend.xp, {}
         for name, rows in self._rows.items():
             empty[f"v_{name}"] = xp.empty((rows, points), dtype=self.dtype)
@@ -59,8 +60,8 @@ class Evaluator:
         v_sigma, v_tau = (empty[f"v_{name}"] if self._rows[name] else None for name in ("sigma", "tau"))
         return XCValues(e_g, empty["v_rho"], v_sigma, v_tau)
 
-    def _checked(self, name: str, array: Any, points: int) -> Any:
-        """The array, contiguous and of the right type and shape; empty if the functional does not need it."""
+    def _validate(self, name: str, array: Any, points: int) -> Any:
+        """Check the shape of an array and make it contiguous; empty if the functional does not need it."""
         xp, rows = self.backend.xp, self._rows[name]
         if rows == 0:
             return xp.empty((0, points), dtype=self.dtype)
@@ -84,7 +85,7 @@ class XCPotential:
         self._program = backend.compile(source)
 
     def __call__(self, rho_scg: Any, w_g: Any) -> tuple[Any, Any]:
-        """The energy density e_g, and the potentials times the weights."""
+        """Compute the energy density e_g, and the potentials times the weights."""
         xp, points = self.backend.xp, rho_scg.shape[2]
         e_g, v_scg = xp.empty(points), xp.empty(rho_scg.shape)
         values = {"stride": points, "rho": rho_scg, "weight": w_g, "e": e_g, "v": v_scg}

@@ -40,7 +40,8 @@ class RangeSeparation:
 
 @dataclass(frozen=True)
 class Functional:
-    """A functional; `exact_exchange` is the fraction of exchange with 1/r, completed by `range_separation` if any."""
+    """A functional; `exact_exchange` is the fraction of exchange with 1/r, supplemented by `range_separation` if
+    given."""
 
     name: str
     parts: tuple[Part, ...]
@@ -71,7 +72,7 @@ class Functional:
         return tuple(dict.fromkeys((*self.papers, *parts)))
 
     def expressions(self, spins: int) -> Stage:
-        """Energy density, then its derivative by each of the variables x[i], as one graph."""
+        """Energy density and its derivatives with respect to the variables x[i], as one graph."""
         return _expressions(self.parts, spins, VARIABLES[spins][self.family])
 
     def source(self, target: str, spins: int, real: str = "double", consumer: str = "store") -> Source:

@@ -22,7 +22,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class Definition:
-    """An energy density, by the density and (where exchange is of short range) by omega."""
+    """An energy density as a function of the density and, for short-range exchange, of omega."""
 
     family: str
     citations: tuple[Citation, ...]
@@ -43,7 +43,7 @@ def define(label: str, *citations: Citation) -> Callable[[Callable[..., Value]],
 
 
 def define_exchange(label: str, *citations: Citation) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register exchange by the energy density of one spin."""
+    """Register an exchange part, given the energy density of one spin."""
 
     def register(energy: Callable[..., Value]) -> Callable[..., Value]:
         def of_both(d: Density, **omega: float) -> Value:

@@ -36,7 +36,7 @@ def rasolt_geldart(rs: Value) -> Value:
 
 @define("gga_c_p86", P86, PERDEW_ZUNGER)
 def p86(d: Density) -> Value:
-    """On top of Perdew and Zunger's uniform gas."""
+    """Gradient correction to the uniform gas of Perdew and Zunger."""
     c = rasolt_geldart(d.rs)
     phi = CUTOFF * AT_INFINITY * sqrt(d.sigma) / (c * d.rho ** Fraction(7, 6))
     spin = sqrt(d.polarisation.mean(5, 3))
@@ -68,7 +68,7 @@ def pw91_coefficient(rs: Value) -> Value:
 
 @define("gga_c_pw91", PW91)
 def pw91(d: Density) -> Value:
-    """H_0 and H_1 beside the uniform gas."""
+    """H_0 and H_1, added to the uniform gas."""
     rho, phi = d.rho, d.polarisation.phi
     phi3, t2 = phi**3, d.t_squared(phi)
     uniform = per_electron(d.rs, d.polarisation, PRINTED)

@@ -125,10 +125,10 @@ def get_functional(name: str) -> Functional:
         if any(functional.exact_exchange for functional in chosen):
             raise InputError(f"{name!r} joins a hybrid with something else: join parts such as gga_x_pbe+gga_c_pbe")
         return Functional(name.lower(), tuple(part for functional in chosen for part in functional.parts))
-    raise InputError(unknown(name))
+    raise InputError(unknown_message(name))
 
 
-def unknown(name: str) -> str:
+def unknown_message(name: str) -> str:
     """Message about an unknown name."""
     everything = {_key(name): name for known in _KNOWN for name in (known, *aliases(known))}
     everything |= {_key(label): label for label in labels()}

@@ -79,7 +79,7 @@ MIDDLE = 2.5
 
 
 def smooth_interpolation(alpha: Value, series: Sequence[float], constants: tuple[float, float, float]) -> Value:
-    """As in SCAN below alpha = 0 and above 2.5, a polynomial between."""
+    """As in SCAN below alpha = 0 and above 2.5, a polynomial in between."""
     c1, c2, d = constants
     negative = select(alpha, 0, alpha, 0)
     large = select(alpha, MIDDLE, MIDDLE, alpha)
@@ -127,7 +127,8 @@ def two_electron_local(rs: Value) -> Value:
 
 
 def spin_scaling(polarisation: Polarisation) -> Value:
-    """G_c(zeta): no correlation at alpha = 0 where all spins are equal; 2.3631 in print, 2.363 in all programs."""
+    """G_c(zeta): no correlation at alpha = 0 if all spins are parallel. The paper prints 2.3631; all programs use
+    2.363."""
     return (1 - 2.363 * (polarisation.mean(4, 3) - 1)) * (1 - polarisation.zeta**12)
 
 

@@ -9,7 +9,7 @@ from cuanto.functionals.density import K_F, Density, Spin, full_polarisation, ra
 from cuanto.functionals.parts import Citation, define
 from cuanto.functionals.perdew import pbe_per_electron
 from cuanto.functionals.uniform_gas import define_enhanced
-from cuanto.kernels.values import Value, largest, sqrt
+from cuanto.kernels.values import Value, maximum, sqrt
 
 TPSS = Citation(
     "J. Tao, J. P. Perdew, V. N. Staroverov, G. E. Scuseria, Phys. Rev. Lett. 91, 146401 (2003)",
@@ -66,6 +66,6 @@ def correlation(d: Density) -> Value:
     c = spin_factor(d)
     z = d.tau_w / d.tau
     z2 = z * z
-    a, b = (s.rho / d.rho * largest(one_spin(s), whole) for s in d.spins)
+    a, b = (s.rho / d.rho * maximum(one_spin(s), whole) for s in d.spins)
     e = whole * (1 + c * z2) - (1 + c) * z2 * (a + b)
     return d.rho * e * (1 + D * e * z2 * z)

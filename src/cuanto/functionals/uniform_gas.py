@@ -9,7 +9,7 @@ from math import sqrt as root
 
 from cuanto.functionals.density import CUBE_ROOT_2, RADIUS, Density, Polarisation, Spin, radius
 from cuanto.functionals.parts import Citation, define, define_exchange
-from cuanto.kernels.values import Value, atan, cbrt, largest, least, log, log1p, select, sqrt
+from cuanto.kernels.values import Value, atan, cbrt, log, log1p, maximum, minimum, select, sqrt
 
 DIRAC = Citation("P. A. M. Dirac, Math. Proc. Camb. Phil. Soc. 26, 376 (1930)", "10.1017/S0305004100016108")
 SLATER = Citation("J. C. Slater, Phys. Rev. 81, 385 (1951)", "10.1103/PhysRev.81.385")
@@ -30,7 +30,7 @@ def exchange(s: Spin) -> Value:
 
 
 def define_enhanced(label: str, *citations: Citation) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register exchange by its enhancement factor F of one spin, by which that of the uniform gas is multiplied."""
+    """Register an exchange part, given the enhancement factor F of one spin that multiplies the uniform gas."""
 
     def register(factor: Callable[..., Value]) -> Callable[..., Value]:
         define_exchange(label, *citations)(lambda s: exchange(s) * factor(s))
@@ -145,7 +145,7 @@ def perdew_wang_precise(d: Density) -> Value:
 
 
 def of_one_spin(cube_root: Value, constants: Constants) -> Value:
-    """Energy of an electron where all have the same spin, from rho_s^(1/3)."""
+    """Energy per electron of a fully polarised gas, from rho_s^(1/3)."""
     return pw_fit(radius(cube_root), constants.A[1], SHAPES[1])
 
 
@@ -164,7 +164,7 @@ def _opposite(d: Density, constants: Constants) -> Value:
     rho [eps(rho, zeta) - eps_1(rho)] + rho_min [eps_1(rho) - eps_1(rho_min)] + rho_max [eps_1(rho) - eps_1(rho_max)].
     """
     a, b = d.spins
-    most, few = largest(a.rho, b.rho), least(a.rho, b.rho)
+    most, few = maximum(a.rho, b.rho), minimum(a.rho, b.rho)
     root_most = select(a.rho, b.rho, b.cube_root, a.cube_root)
     root_few = select(a.rho, b.rho, a.cube_root, b.cube_root)
     para, ferro, minus = (pw_fit(d.rs, A, shape) for A, shape in zip(constants.A, SHAPES, strict=True))
@@ -176,14 +176,14 @@ def _opposite(d: Density, constants: Constants) -> Value:
 
 def _beside_one(p: Polarisation) -> tuple[Value, Value]:
     """1 - f and 1 - zeta^4 as products: 2^(4/3) - x^(4/3) has the factor 2^(1/3) - x^(1/3), and that has 2 - x."""
-    most, few = largest(p.up, p.down), least(p.up, p.down)
+    most, few = maximum(p.up, p.down), minimum(p.up, p.down)
     u, c = cbrt(most), CUBE_ROOT_2
     rest = few * (c + u) * (c * c + u * u) / (c * c + c * u + u * u) - few * cbrt(few)
     return rest / (2 * c - 2), most * few * (1 + p.zeta**2)
 
 
 def _change_of_fit(root: Value, other: Value, difference: Value, A: float, shape: tuple[float, ...]) -> Value:
-    """Fit of a density less that of another one, from their cube roots and their difference."""
+    """Difference of the fits of two densities, from their cube roots and their difference."""
     alpha, b1, b2, b3, b4 = shape
     rs, rs_other = radius(root), radius(other)
     x, y = sqrt(rs), sqrt(rs_other)

@@ -31,7 +31,7 @@ class ShellTable:
 
     @classmethod
     def of(cls, basis: Basis) -> ShellTable:
-        """Equal shells share their primitives."""
+        """Make the table of a basis; equal shells share their primitives."""
         kinds = sorted({(shell.l, shell.pure or shell.l < 2) for shell in basis.shells})
         table = np.zeros((len(basis.shells), SHELL_FIELDS), dtype=np.int32)
         known: dict[bytes, int] = {}
@@ -55,15 +55,15 @@ class ShellTable:
 class Quadrature(ABC):
     """The functions of a basis on a grid, for a `family` of functionals: lda, gga or mgga.
 
-    `products`: matrix products for the density of a family, functions by functions from a density matrix, and functions
-    by orbitals; for `gradient`, the cost of one of its products. `reading_pays`: stored values of functions are read
-    faster than they are recomputed.
+    `products`: relative cost of computing the density of each family from a density matrix, and from orbitals; for
+    `gradient`, the cost of one of its products. `reading_is_faster`: reading stored values of functions is faster than
+    recomputing them.
     Densities and potentials are [spin, component, point]: the density, for gga its gradient, for mgga also the
     kinetic-energy density 1/2 sum_i |grad psi_i|^2.
     """
 
     products: ClassVar[dict[str, tuple[float, float]]]
-    reading_pays: ClassVar[bool]
+    reading_is_faster: ClassVar[bool]
 
     def __init__(
         self,
@@ -115,8 +115,9 @@ class Quadrature(ABC):
         """dE/dR [atom, axis] on the host at fixed density matrices and weights, from the orbitals if they are given;
         `moving`: points move with their atoms."""
 
-    def orbitals_pay(self, orbitals: int, step: str | None = None) -> bool:
-        """Is the density, or another step of `products`, cheaper from this number of orbitals than from the matrix?"""
+    def prefers_orbitals(self, orbitals: int, step: str | None = None) -> bool:
+        """Whether the density, or another step of `products`, is cheaper from this number of orbitals than from the
+        matrix."""
         points, functions = self.grid.points.astype(float), self.grid.functions
         by_matrix, by_orbitals = self.products[step or self.family]
         return bool(by_orbitals * orbitals * (points * functions).sum() < by_matrix * (points * self.pairs).sum())

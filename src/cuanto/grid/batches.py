@@ -36,7 +36,7 @@ from cuanto.kernels.grid_values import (
 LEAST_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
-"""Points of pieces, the largest first: the choice of least predicted time is taken."""
+"""Numbers of points of a piece, the largest first; the combination with the shortest predicted time is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class BatchQuadrature(Quadrature):
         "mgga": (4.0, 4.0),
         "gradient": (1.0, 2.0),
     }
-    reading_pays: ClassVar[bool] = True
+    reading_is_faster: ClassVar[bool] = True
 
     def _prepare(self, settings: GridSettings, limit: int) -> None:
         grid, backend = self.grid, self.backend
@@ -73,11 +73,11 @@ class BatchQuadrature(Quadrature):
         }
         self._fixed = {
             **backend.upload(table),
-            "position": resident(grid.position_xg, backend),
-            "list_shell": resident(grid.list_shell, backend),
-            "list_row": resident(grid.list_row, backend),
+            "position": ensure_on_device(grid.position_xg, backend),
+            "list_shell": ensure_on_device(grid.list_shell, backend),
+            "list_row": ensure_on_device(grid.list_row, backend),
         }
-        self._ao = resident(grid.ao, backend)
+        self._ao = ensure_on_device(grid.ao, backend)
         self._batch_bytes = min(settings.batch_bytes, max(LEAST_BATCH, limit // 8))
         self.batches = list(self._batches(2 * self.values + 1))
         self.kept: list[Any] | None = None
@@ -139,20 +139,20 @@ class BatchQuadrature(Quadrature):
         fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
-            place = batch.tables["task_point"][:, None] + xp.arange(batch.points)
+            position = batch.tables["task_point"][:, None] + xp.arange(batch.points)
             for s in range(len(given)):
                 common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
                 weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
                 self._launch("right", batch.elements(1) // ELEMENT_THREADS, {**common, "weighed": weighted})
                 right = (weighted[0], chi[0]) if self.family == "gga" else weighted
                 if C_spi is None:
-                    part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), given[s], self.nbf)
+                    part = self._gather("gather_matrix", batch, (batch.rows, batch.rows), given[s], self.nbf)
                     product = self._products(part, right)
                 else:
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    point_xg[:, place] += force.sum(axis=2)
+                    point_xg[:, position] += force.sum(axis=2)
         gradient = np.asarray(self.backend.to_host(out))
         return gradient + self._sums_by_atom(point_xg) if moving else gradient
 
@@ -168,7 +168,7 @@ class BatchQuadrature(Quadrature):
 
     def _from_matrix(self, batch: Batch, chi: Any, D_pq: Any) -> Any:
         """sum_q D_pq chi_q, for the kinetic-energy density also of the gradients."""
-        part = self._gathered("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
+        part = self._gather("gather_matrix", batch, (batch.rows, batch.rows), D_pq, self.nbf)
         return self._products(part, chi if self.family == "mgga" else chi[:1])
 
     def _from_orbitals(self, batch: Batch, chi: Any, C_pi: Any) -> tuple[Any, Any]:
@@ -176,15 +176,15 @@ class BatchQuadrature(Quadrature):
         if self.family == "gga":
             return chi, self._by_orbitals(batch, chi[:1], C_pi)
         width = C_pi.shape[1]
-        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
+        transposed = self._gather("gather_transposed", batch, (width, batch.rows), C_pi, width)
         psi = self._products(transposed, chi)
         return psi, psi
 
     def _by_orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
         """C (C^T values)"""
         width = C_pi.shape[1]
-        transposed = self._gathered("gather_transposed", batch, (width, batch.rows), C_pi, width)
-        back = self._gathered("gather_orbitals", batch, (batch.rows, width), C_pi, width)
+        transposed = self._gather("gather_transposed", batch, (width, batch.rows), C_pi, width)
+        back = self._gather("gather_orbitals", batch, (batch.rows, width), C_pi, width)
         return self._products(back, self._products(transposed, values))
 
     def _products(self, part: Any, values: Any) -> Any:
@@ -195,7 +195,7 @@ class BatchQuadrature(Quadrature):
             xp.matmul(part, one, out=product)
         return out
 
-    def _gathered(self, kernel: str, batch: Batch, shape: tuple[int, int], given: Any, width: int) -> Any:
+    def _gather(self, kernel: str, batch: Batch, shape: tuple[int, int], given: Any, width: int) -> Any:
         part = self.backend.xp.empty((batch.tasks, *shape), dtype=self.dtype)
         values = {**batch.tables, "columns": shape[1], "given": given, "width": width, "part": part}
         self._launch(kernel, batch.tasks * shape[0], values)
@@ -222,7 +222,7 @@ class BatchQuadrature(Quadrature):
 
         `arrays`: arrays [task][function][point] that a batch needs at the same time.
         """
-        grid, pieces = self.grid, cut(self.grid)
+        grid, pieces = self.grid, cut_into_pieces(self.grid)
         group_t = pieces.group_t
         tables = self.backend.upload(
             {
@@ -243,8 +243,8 @@ class BatchQuadrature(Quadrature):
                 yield Batch(tasks, points, rows, {**part, "tasks": tasks, "rows": rows, "points": points})
 
 
-def resident(array: Any, backend: Backend) -> Any:
-    """An array on the device; copied unless it is there."""
+def ensure_on_device(array: Any, backend: Backend) -> Any:
+    """Copy an array to the device unless it is there already."""
     return array if isinstance(array, backend.xp.ndarray) else backend.to_device(array)
 
 
@@ -263,7 +263,7 @@ class Pieces:
         return [0, *(np.flatnonzero(changes) + 1).tolist(), len(self.rows_t)]
 
 
-def cut(grid: GroupedGrid, cost: DeviceCost = COSTS["cuda"]) -> Pieces:
+def cut_into_pieces(grid: GroupedGrid, cost: DeviceCost = COSTS["cuda"]) -> Pieces:
     """Cut all groups of a grid into pieces."""
     rows_g = -(-grid.functions // ROWS) * ROWS
     best: tuple[float, Pieces] | None = None

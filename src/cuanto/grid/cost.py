@@ -1,4 +1,4 @@
-"""A model of the time of a pass over the groups, with measured constants, by which the partition is chosen.
+"""Cost model of a pass over the groups, with measured constants; it determines the partition.
 
 A group of n points and f functions costs n f^2 (products with matrices), n f (values of functions) and, for every piece
 that is treated at once, f^2 (its part of a matrix is gathered and scattered) and a constant; points and functions are
@@ -23,11 +23,11 @@ SAMPLE = 6_000
 """Points around each of a few atoms by which partitions are compared."""
 SAMPLED_ATOMS = 2
 SAMPLED_FROM = 5
-"""Neighbours whose points are considered."""
+"""Number of neighbours whose points are considered."""
 EDGES = (1.5, 2.0, 3.0, 4.5, 7.0, 12.0)
 FRACTIONS = (0.0, 0.4, 0.6, 0.75)
 FIRST_EDGE, FIRST_FRACTION = 1, 1
-"""Where the search begins."""
+"""Starting point of the search."""
 
 
 @dataclass(frozen=True)

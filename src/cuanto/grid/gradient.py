@@ -18,7 +18,7 @@ from cuanto.errors import InputError
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.integration import Integration
 from cuanto.grid.partition import Boxes
-from cuanto.grid.weights import Placed, share_gradient
+from cuanto.grid.weights import GroupedPoints, share_gradient
 from cuanto.kernels.grid_setup import BLOCK_POINTS
 from cuanto.system import Molecule
 
@@ -35,15 +35,15 @@ def energy_gradient(
     e_g, potential_scg = integrate.evaluate(integrate.rho(D_spq, C_spi), integrate.w_g)
     gradient = integrate.gradient(D_spq, C_spi, potential_scg, response)
     if response:
-        placed = placed_points(grid, integrate.w_g * e_g, backend)
+        placed = blocks_of_points(grid, integrate.w_g * e_g, backend)
         gradient = gradient + share_gradient(placed, molecule.R_ax, molecule.numbers, partition, backend)
     return gradient
 
 
-def placed_points(grid: GroupedGrid, w_g: Any, backend: Backend) -> Placed:
+def blocks_of_points(grid: GroupedGrid, w_g: Any, backend: Backend) -> GroupedPoints:
     """Divide the points of each group into blocks of consecutive points, which are close together."""
     parts = -(-grid.points // BLOCK_POINTS)
     sizes = np.full(int(parts.sum()), BLOCK_POINTS)
     sizes[np.cumsum(parts) - 1] = grid.points - (parts - 1) * BLOCK_POINTS
     first = range_starts(sizes)
-    return Placed(grid.position_xg, grid.own_g, w_g, first, Boxes.of(grid.position_xg, first, backend))
+    return GroupedPoints(grid.position_xg, grid.own_g, w_g, first, Boxes.of(grid.position_xg, first, backend))

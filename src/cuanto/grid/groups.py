@@ -21,7 +21,7 @@ from cuanto.grid.grouped_grid import NEGLIGIBLE, GroupedGrid
 from cuanto.grid.partition import Boxes, ShellReaches, divide, launch, sort_keys
 from cuanto.grid.points import Points, atomic_points
 from cuanto.grid.settings import GridSettings
-from cuanto.grid.weights import Placed, apply_partition
+from cuanto.grid.weights import GroupedPoints, apply_partition
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
 from cuanto.log import Timings, logger
 from cuanto.system import Molecule
@@ -29,7 +29,7 @@ from cuanto.system import Molecule
 PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
 """The points of a group are padded to a multiple of this."""
 SCREENED = {"cpu": True, "cuda": False}
-"""Are products of small functions neglected? A GPU multiplies whole matrices."""
+"""Whether products of small functions are neglected, by language; a GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
 """Bounds are rounded up to this resolution; functions of equal bounds keep their order, in longer runs."""
 CURVE_STEP = 2.0
@@ -100,23 +100,23 @@ def _molecular_groups(
         "low": low_x,
         "cubes": ((high_ax.max(axis=0) - low_x) / edge).astype(np.int64) + 1,
     }
-    made = {
+    arrays = {
         "position": xp.empty((3, total)),
         "own": xp.empty(total, dtype=np.int32),
         "weight": xp.empty(total),
         "key": xp.empty(total, dtype=np.int64),
     }
     sizes = {"points": total, "atoms": len(Z_a), "edge": edge, "fraction": fraction}
-    launch(backend, "place", total, {**backend.upload(tables), **made, **sizes})
-    key, order = sort_keys(made["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
+    launch(backend, "place", total, {**backend.upload(tables), **arrays, **sizes})
+    key, order = sort_keys(arrays["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
     edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
     first = np.concatenate([[0], edges, [total]]).astype(np.int64)
-    return xp.ascontiguousarray(made["position"][:, order]), made["own"][order], made["weight"][order], first
+    return xp.ascontiguousarray(arrays["position"][:, order]), arrays["own"][order], arrays["weight"][order], first
 
 
 def _within_reach(
     position: Any, own: Any, weight: Any, first: Ints, reaches: ShellReaches
-) -> tuple[Placed, NDArray[np.uint64]]:
+) -> tuple[GroupedPoints, NDArray[np.uint64]]:
     """The groups with significant functions, and the marks of their lists."""
     backend = reaches.backend
     boxes = Boxes.of(position, first, backend)
@@ -125,17 +125,17 @@ def _within_reach(
     kept = _ranges(first[used], np.diff(first)[used], backend)
     position = backend.xp.ascontiguousarray(position[:, kept])
     boxes = boxes.part(backend.to_device(used))
-    return Placed(position, own[kept], weight[kept], range_starts(np.diff(first)[used]), boxes), marks[used]
+    return GroupedPoints(position, own[kept], weight[kept], range_starts(np.diff(first)[used]), boxes), marks[used]
 
 
 def _assemble(
-    placed: Placed, marks: NDArray[np.uint64], reaches: ShellReaches, partition: tuple[float, float]
+    placed: GroupedPoints, marks: NDArray[np.uint64], reaches: ShellReaches, partition: tuple[float, float]
 ) -> GroupedGrid:
     """Merge groups of equal lists, and pad them with their last point, without weight."""
     backend, xp = reaches.backend, reaches.backend.xp
-    order, sizes, chosen = _merged(placed, marks, backend)
+    order, sizes, chosen = _merge_lists(placed, marks, backend)
     full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
-    group, within = _numbered(full, backend)
+    group, within = _number_members(full, backend)
     size_g = backend.to_device(sizes)[group]
     taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
     position = xp.ascontiguousarray(placed.position_xg[:, taken])
@@ -161,7 +161,7 @@ def _assemble(
     )
 
 
-def _merged(placed: Placed, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
+def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
     heavy = abs(placed.w_g) > NEGLIGIBLE
@@ -200,11 +200,11 @@ def _by_size(
 
 def _ranges(starts: Ints, sizes: Ints, backend: Backend) -> Any:
     """starts[0], starts[0] + 1, ... and so on, `sizes` of each, on the backend."""
-    group, within = _numbered(sizes, backend)
+    group, within = _number_members(sizes, backend)
     return backend.to_device(starts)[group] + within
 
 
-def _numbered(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
+def _number_members(sizes: Ints, backend: Backend) -> tuple[Any, Any]:
     """0, 0, ..., 1, 1, ...; and 0, 1, ..., 0, 1, ...: `sizes` of each, none of which is zero."""
     xp, first = backend.xp, range_starts(sizes)
     step = xp.zeros(int(first[-1]), dtype=np.int64)

@@ -17,7 +17,7 @@ from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
 
 MOVED = 0.2
-"""Electrons that may move in passes in single precision: errors of a few 1e-9 Hartree, 2e-8 at worst."""
+"""Number of electrons that may move in single-precision passes: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 
 class Integration:
@@ -49,7 +49,7 @@ class Integration:
         """The orbitals if the density, or another step, is to be computed from them."""
         if C_spi is None or self.density == "matrix":
             return None
-        wanted = self.density == "orbitals" or self.quadrature.orbitals_pay(C_spi.shape[2], step)
+        wanted = self.density == "orbitals" or self.quadrature.prefers_orbitals(C_spi.shape[2], step)
         return C_spi if wanted else None
 
 

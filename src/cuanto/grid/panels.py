@@ -65,7 +65,7 @@ class PanelQuadrature(Quadrature):
         "mgga": (2.5, 4.0),
         "gradient": (1.0, 2.0),
     }
-    reading_pays: ClassVar[bool] = False
+    reading_is_faster: ClassVar[bool] = False
 
     def _prepare(self, settings: GridSettings, limit: int) -> None:
         grid = self.grid
@@ -192,9 +192,9 @@ def _runs(grid: GroupedGrid, ao: Ints32) -> tuple[Ints32, Ints32, Ints]:
     group = np.searchsorted(grid.ao_first, at, side="right") - 1
     runs = np.bincount(group, minlength=len(grid))
     first = range_starts(runs + 1)
-    place = np.arange(len(at)) + group  # one more for each group before
+    position = np.arange(len(at)) + group  # one more for each group before
     row, function = np.zeros((2, int(first[-1])), dtype=np.int32)
-    row[place], function[place] = at - grid.ao_first[group], ao[at]
+    row[position], function[position] = at - grid.ao_first[group], ao[at]
     row[first[1:] - 1] = grid.functions
     return row, function, first
 
@@ -251,13 +251,13 @@ def make_blocks(grid: GroupedGrid, nbf: int, tasks: Tasks) -> Blocks:
         rows, starts = np.tile(whole, blocks), np.zeros(2 * blocks, dtype=np.int32)
         return Blocks(first, ao, 2 * np.arange(blocks + 1), rows, starts, False)
     groups = [np.asarray(grid.ao[a:b]) for a, b in pairwise(grid.ao_first.tolist())]
-    place, ao = np.zeros(nbf, dtype=np.int32), np.empty(len(grid.ao), dtype=np.int32)
+    position, ao = np.zeros(nbf, dtype=np.int32), np.empty(len(grid.ao), dtype=np.int32)
     part_rows, part_starts, begins = [], [], []
     for begin, end, member in _unions(groups, nbf):
         functions = np.flatnonzero(member)
-        place[functions] = np.arange(len(functions))
+        position[functions] = np.arange(len(functions))
         part = slice(int(grid.ao_first[begin]), int(grid.ao_first[end]))
-        ao[part] = place[grid.ao[part]]
+        ao[part] = position[grid.ao[part]]
         run = np.flatnonzero(np.diff(functions, prepend=-2) != 1)
         part_rows.append(np.append(run, len(functions)))
         part_starts.append(np.append(functions[run], 0))

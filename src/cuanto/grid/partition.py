@@ -49,11 +49,11 @@ def divide(points: Points, edge: float, fraction: float) -> Groups:
     counts_x = index_gx.max(axis=0) + 1
     cube_g = (index_gx[:, 0] * counts_x[1] + index_gx[:, 1]) * counts_x[2] + index_gx[:, 2]
     key_g = np.where(points.depth_g < fraction, points.atom_g, atoms + cube_g)
-    return grouped(key_g)
+    return group_by_key(key_g)
 
 
-def grouped(key_g: Ints) -> Groups:
-    """Points of equal keys together, in their order."""
+def group_by_key(key_g: Ints) -> Groups:
+    """Group points with equal keys, keeping their order."""
     sorted_keys, order = sort_keys(key_g, int(key_g.max(initial=0)) + 1, np)
     edges = np.flatnonzero(np.diff(sorted_keys)) + 1
     first = np.concatenate([[0], edges, [len(order)]]) if len(order) else np.zeros(1, dtype=np.int64)
@@ -61,7 +61,7 @@ def grouped(key_g: Ints) -> Groups:
 
 
 def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
-    """Sorted keys and their original places; sorting values is several times faster than argsort."""
+    """Sorted keys and their original positions; sorting values is several times faster than argsort."""
     points = len(key)
     if keys > np.iinfo(np.int64).max // max(1, points):
         order = xp.argsort(key, kind="stable")
@@ -154,26 +154,26 @@ class ShellReaches:
     def count(self, boxes: Boxes) -> tuple[Ints, Ints, NDArray[np.uint64]]:
         """Numbers of significant shells and functions of each group, and the mark of its list (on the host)."""
         xp, groups = self.backend.xp, len(boxes.radius)
-        made = {
+        arrays = {
             "group_shells": xp.empty(groups, dtype=np.int32),
             "group_functions": xp.empty(groups, dtype=np.int32),
             "group_mark": xp.empty(groups, dtype=np.uint64),
         }
-        launch(self.backend, "count", groups, {**self._arguments, **boxes.arguments, **made})
-        shells, functions, marks = self.backend.download(list(made.values()))
+        launch(self.backend, "count", groups, {**self._arguments, **boxes.arguments, **arrays})
+        shells, functions, marks = self.backend.download(list(arrays.values()))
         return shells.astype(np.int64), functions.astype(np.int64), marks
 
     def fill(self, boxes: Boxes, chosen: Ints, list_first: Ints, ao_first: Ints) -> dict[str, Any]:
         """The shells of the chosen groups, where their functions begin in the list, and the functions."""
         xp = self.backend.xp
-        made = {
+        arrays = {
             "list_shell": xp.empty(int(list_first[-1]), dtype=np.int32),
             "list_row": xp.empty(int(list_first[-1]), dtype=np.int32),
             "ao": xp.empty(int(ao_first[-1]), dtype=np.int32),
         }
         tables = self.backend.upload({"chosen": chosen, "list_first": list_first, "ao_first": ao_first})
-        launch(self.backend, "fill", len(chosen), {**self._arguments, **boxes.arguments, **tables, **made})
-        return made
+        launch(self.backend, "fill", len(chosen), {**self._arguments, **boxes.arguments, **tables, **arrays})
+        return arrays
 
     def bounds(self, boxes: Boxes, list_first: Ints, list_shell: Any) -> Any:
         """Upper bounds of the functions of each shell of a list at the points of its group."""

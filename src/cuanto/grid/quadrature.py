@@ -15,15 +15,16 @@ from cuanto.log import logger
 from cuanto.memory import Budget, StorePlan
 
 AUTO_SHARE = 0.5
-"""Part of the available memory for values with store `auto`: integrals need memory as well."""
+"""Fraction of the available memory for values with store `auto`: integrals need memory as well."""
 SCHEDULES: dict[str, Callable[..., Quadrature]] = {"cpu": PanelQuadrature, "cuda": BatchQuadrature}
-"""A thread of a CPU has a block of groups in its cache; a GPU needs large batches of equal work."""
+"""Quadratures by language: a CPU thread keeps a block of groups in its cache; a GPU needs large batches of equal
+work."""
 
 
-def plan_values(store: str, needed: int, limit: int, reading_pays: bool) -> StorePlan:
-    """Store the values if that is required, or if it pays (it does not on a CPU) and they fit."""
+def plan_values(store: str, needed: int, limit: int, reading_is_faster: bool) -> StorePlan:
+    """Store the values if that is required, or if reading them is faster (not on a CPU) and they fit."""
     allowed = limit if store == "keep" else AUTO_SHARE * limit
-    wanted = store == "keep" or (store == "auto" and reading_pays)
+    wanted = store == "keep" or (store == "auto" and reading_is_faster)
     plan = StorePlan("values of functions", wanted and needed <= allowed, needed, limit)
     if store == "keep":
         plan.require("store='recompute'")
@@ -39,12 +40,12 @@ def make_quadrature(
     budget: Budget,
     real: str = "double",
 ) -> tuple[Quadrature, StorePlan]:
-    """The quadrature of the backend; values of functions are stored if that pays and fits the budget."""
+    """Make the quadrature of the backend; values of functions are stored if that is faster and fits the budget."""
     limit = budget.available()
-    made: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
-    plan = plan_values(settings.store, made.kept_bytes, limit, reading_pays=made.reading_pays)
+    quadrature: Quadrature = SCHEDULES[backend.traits.language](grid, basis, backend, family, real, settings, limit)
+    plan = plan_values(settings.store, quadrature.kept_bytes, limit, reading_is_faster=quadrature.reading_is_faster)
     if plan.stored:
         budget.reserve("values of functions", plan.needed)
-        made.keep_values()
+        quadrature.keep_values()
     logger.info("quadrature: %s", plan)
-    return made, plan
+    return quadrature, plan

@@ -14,14 +14,14 @@ from cuanto.options import choice, number, option, require_known
 
 Level = str | tuple[int, int]
 
-LEVELS: dict[str, tuple[tuple[int, ...], int]] = {
-    "coarse": ((35, 50, 55, 60, 65, 70, 75), 110),
-    "medium": ((45, 60, 70, 75, 80, 85, 90), 194),
-    "fine": ((50, 75, 80, 90, 95, 100, 105), 302),
-    "ultrafine": ((75, 99, 105, 115, 120, 125, 130), 590),
-    "superfine": ((120, 150, 155, 165, 170, 175, 180), 974),
+LEVELS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "coarse": ((35, 50, 55, 60, 65, 70, 75), (110, 110, 194, 194, 194, 194, 194)),
+    "medium": ((45, 60, 70, 75, 80, 85, 90), (194, 194, 302, 302, 302, 302, 302)),
+    "fine": ((50, 75, 80, 90, 95, 100, 105), (302, 302, 434, 590, 590, 590, 590)),
+    "ultrafine": ((75, 99, 105, 115, 120, 125, 130), (590, 590, 590, 770, 770, 770, 770)),
+    "superfine": ((120, 150, 155, 165, 170, 175, 180), (974, 974, 974, 974, 974, 974, 974)),
 }
-"""Radial shells by the period of the element, and points of a full shell."""
+"""Radial shells, and points of a full shell, by the period of the element."""
 LAST_OF_PERIOD = (2, 10, 18, 36, 54, 86, 118)
 PARTITIONS = ("becke", "becke-bragg", "becke-plain", "stratmann")
 PRUNINGS = ("auto", "nwchem", "none")
@@ -67,7 +67,8 @@ class GridSettings:
     def of(
         cls, given: GridSettings | str | Sequence[int] | Mapping[str, Any] | None = None, **more: Any
     ) -> GridSettings:
-        """From user input: settings (also by name), a level such as "fine", or "99,590", or (99, 590)."""
+        """Make settings from user input: settings (also as a dictionary), a level such as "fine", or "99,590", or (99,
+        590)."""
         if isinstance(given, Mapping):
             require_known(given, asdict(cls()), "unknown grid setting")
             return cls(**given, **more)
@@ -77,7 +78,7 @@ class GridSettings:
 
     @property
     def plain(self) -> Level | dict[str, Any]:
-        """Input of `of` for the same settings: the level, or also the settings that are not default, by name."""
+        """Plain data from which `of` makes the same settings: the level alone, or with all non-default settings."""
         default = asdict(GridSettings(level=self.level))
         changed = {name: value for name, value in asdict(self).items() if value != default[name]}
         return {"level": self.level, **changed} if changed else self.level
@@ -88,7 +89,7 @@ class GridSettings:
             return self.level
         shells, points = LEVELS[self.level]
         period = next(i for i, last in enumerate(LAST_OF_PERIOD) if last >= Z)
-        return shells[period], points
+        return shells[period], points[period]
 
     def points(self, numbers: Iterable[int]) -> int:
         """Approximate number of points of a molecule: pruning leaves half of them."""
@@ -96,7 +97,7 @@ class GridSettings:
 
     @property
     def pruned(self) -> bool:
-        """Fewer points on the inner and outer shells?"""
+        """Whether inner and outer shells have fewer points."""
         return self.pruning == "nwchem" or (self.pruning == "auto" and isinstance(self.level, str))
 
 
@@ -120,5 +121,5 @@ def _numbers(radial: int, angular: int) -> tuple[int, int]:
     if not 1 <= radial <= 10_000:
         raise InputError(f"{radial} radial shells of a grid: give a number from 1 to 10000")
     if angular not in DEGREES:
-        lebedev(angular)  # raises an error with the nearest rule
+        lebedev(angular)  # the error names the nearest rule
     return radial, angular

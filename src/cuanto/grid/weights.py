@@ -34,7 +34,7 @@ SHIFTED = ("becke", "becke-bragg")
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class GroupedPoints:
     """Points [axis, point], their atoms and weights by group, and the boxes of the groups (arrays of the backend).
 
     `first`: first point of each group (on the host).
@@ -55,7 +55,7 @@ def shifts(numbers: Ints, partition: str) -> Array:
     return np.clip(u / (u**2 - 1), -0.5, 0.5)
 
 
-def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
+def apply_partition(placed: GroupedPoints, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> None:
     """Multiply the weight of each point by the cell function of its atom."""
     language = backend.traits.language
     program = backend.compile(weights_source(language, partition == "stratmann"))
@@ -63,7 +63,7 @@ def apply_partition(placed: Placed, R_ax: Array, numbers: Ints, partition: str, 
         backend.launch(program, blocks, values, weights_scratch(language, len(R_ax)))
 
 
-def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
+def share_gradient(placed: GroupedPoints, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
     """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; share_g: cell function of the atom that point g moves
     with."""
     program = backend.compile(weights_gradient_source(backend.traits.language, partition == "stratmann"))
@@ -74,7 +74,7 @@ def share_gradient(placed: Placed, R_ax: Array, numbers: Ints, partition: str, b
 
 
 def _batches(
-    placed: Placed, R_ax: Array, numbers: Ints, partition: str, backend: Backend
+    placed: GroupedPoints, R_ax: Array, numbers: Ints, partition: str, backend: Backend
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Batches of groups with their lists of nearby atoms: number of blocks of points, and arguments of a kernel."""
     atoms, groups = len(R_ax), len(placed.first) - 1

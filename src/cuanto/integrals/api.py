@@ -16,7 +16,7 @@ from cuanto.arrays import Array, add_transpose
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
 from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, check_basis, resolve, upload_groups
 from cuanto.integrals.pairs import RowMap, RowOf, pair_batches, pair_kets
@@ -32,7 +32,7 @@ TRANSPOSE_TILE = 1024
 
 
 def _numbers(given: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    """Finite numbers of this shape."""
+    """Check that numbers are finite and have this shape."""
     try:
         array = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
@@ -122,25 +122,25 @@ def nuclear(
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
 
-    `algorithm`: `auto`, `md` or `hgp`. `pairs`: `uploaded_pairs` of the basis, if they have been made.
+    `algorithm`: `auto`, `md` or `hgp`. `pairs`: result of `upload_pairs` for the basis, if available.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     device, n = resolve(backend), check_basis(basis).nbf
     V = _allocate(Budget(device), "nuclear attraction", (n * n,))
     if len(Z_a):
         kets = charge_batch(Z_a, R_ax)
-        made = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
-        for bras in _portions(made, kets.count):
+        all_pairs = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
+        for bras in _portions(all_pairs, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
-            place = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
+            position = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
             attraction = -_potentials(bras, kets, device, algorithm)
-            V[place["pq"]] = attraction
-            V[place["qp"]] = attraction
+            V[position["pq"]] = attraction
+            V[position["qp"]] = attraction
     return V.reshape(n, n)
 
 
-def uploaded_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
-    """All pairs of shells with their records on the device, for integrals of several kinds; rows are p n + q."""
+def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
+    """Upload all pairs of shells, to share them between several kinds of integrals; rows are p n + q."""
     pairs = list(basis_pairs(basis, RowMap(basis.nbf, packed=False), PAIR_THRESHOLD))
     uploaded = upload_groups(backend, [bra_arrays(pair) for pair in pairs])
     return [replace(pair, device=arrays) for pair, arrays in zip(pairs, uploaded, strict=True)]
@@ -212,7 +212,7 @@ def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "aut
     """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
     device, naux = resolve(backend), check_basis(aux, "aux").nbf
     out = _allocate(Budget(device), "(P|Q)", (naux, naux))
-    bras = [attenuated(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
+    bras = [attenuate(shell_batch(group, coulomb=True), omega) for group in segments(aux)]
     shells = Triangle.of(bras, basis_kets(aux, coulomb=True), device)
     check_algorithm(algorithm)
     device.run(Engine(device, out, row_stride=naux).triangle("coulomb", shells, algorithm))
@@ -242,7 +242,7 @@ def eri_3c(
         out = _allocate(Budget(device), "(pq|P)", (n * (n + 1) // 2, naux))
     else:
         out = _allocate(Budget(device), "(pq|P)", (n, n, naux), "use packed=True, which needs half of it")
-    bras = (attenuated(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
+    bras = (attenuate(pair, omega) for pair in basis_pairs(basis, RowMap(n, packed), threshold))
     Engine(device, out, row_stride=naux).run("coulomb", bras, basis_kets(aux, coulomb=True), algorithm)
     if not packed:
         for p in range(1, n):
@@ -263,7 +263,7 @@ def eri_4c(
 ) -> Any:
     """(pq|rs): [p, q, r, s], or with `packed` lower triangles of both pairs [p (p + 1) / 2 + q, r (r + 1) / 2 + s].
 
-    `max_memory`: bytes that the arrays of this call may take; all that is free by default.
+    `max_memory`: bytes that the arrays of this call may take; by default all free memory.
     """
     _check_threshold(threshold)
     device, n = resolve(backend), check_basis(basis).nbf
@@ -274,7 +274,7 @@ def eri_4c(
     budget.reserve(f"(pq|rs) of {n} functions", triangle if packed else square, hint)
     out = device.zeros((pairs, pairs), np.float64)
     bras = list(basis_pairs(basis, RowMap(n, packed=True), threshold))
-    shells = Triangle.of([attenuated(bra, omega) for bra in bras], [pair_kets(bra) for bra in bras], device)
+    shells = Triangle.of([attenuate(bra, omega) for bra in bras], [pair_kets(bra) for bra in bras], device)
     check_algorithm(algorithm)
     device.run(Engine(device, out, row_stride=pairs).triangle("coulomb", shells, algorithm))
     add_transpose(out, TRANSPOSE_TILE)

@@ -7,7 +7,7 @@ Lett. 261, 105 (1996), doi:10.1016/0009-2614(96)00931-1; R. Ahlrichs, Phys. Chem
 doi:10.1039/b605188j).
 
 So omega is not an argument of any kernel: it is part of the records of the bras, and kets do not change.
-McMurchie-Davidson kernels serve unchanged, since they use p only in the interaction; those of Head-Gordon and Pople
+McMurchie-Davidson kernels are used unchanged, since p enters only the interaction; those of Head-Gordon and Pople
 also use p'/p and exist separately, as the operator `coulomb_erf`.
 """
 
@@ -38,8 +38,8 @@ def attenuated_exponents(p: Array, omega: float | None) -> Array:
     return p / (1.0 + smearing(omega) * p)
 
 
-def attenuated(bra: BraBatch, omega: float | None) -> BraBatch:
-    """The same bras for the attenuated operator; kets of pairs are made from the original bras."""
+def attenuate(bra: BraBatch, omega: float | None) -> BraBatch:
+    """Convert bras to the attenuated operator; kets of pairs are made from the original bras."""
     if omega is None:
         return bra
     p = bra.record[:, 0]

@@ -63,7 +63,7 @@ class KetBatch:
 
 
 def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
-    """Every column of every segment as a ket; the first field is 1/exponent (Coulomb) or the exponent."""
+    """Make a ket from each column of each segment; the first field is 1/exponent (Coulomb) or the exponent."""
     owner, _ = range_members(group.sizes)
     record = np.empty((len(group.exponents), group.columns, 5))
     record[:, :, 0] = (1.0 / group.exponents if coulomb else group.exponents)[:, None]
@@ -73,7 +73,7 @@ def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
     kets = owner[:, None] * group.columns + np.arange(group.columns)
     cols = group.ao.reshape(-1) + np.arange(group.functions)[:, None]
     shells = Shells((group.l,), (group.pure,))
-    return blocked(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
+    return block_kets(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
 
 
 def charge_batch(charges: Array, positions: Array) -> KetBatch:
@@ -86,11 +86,12 @@ def charge_batch(charges: Array, positions: Array) -> KetBatch:
     record = np.zeros((n, 5))
     record[:, 1:4] = positions
     record[:, 4] = charges * np.pi**-1.5
-    return blocked(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
+    return block_kets(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])
 
 
-def blocked(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
-    """Kets sorted by number of primitives in blocks of BLOCK; missing primitives have coefficients of zero.
+def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
+    """Sort kets by number of primitives and divide them into blocks of BLOCK; missing primitives have zero
+    coefficients.
 
     `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].
     """
@@ -102,8 +103,8 @@ def blocked(shells: Shells, owner: Ints, record: Array, distance: Array, cols: I
     lanes = np.concatenate([order, np.repeat(order[-1:], blocks * BLOCK - count)]).reshape(blocks, BLOCK)
     longest = sizes[lanes].max(axis=1)
     sorted_primitives = np.argsort(owner, kind="stable")
-    block, place = range_members(longest)
-    within, ket = place[:, None], lanes[block]  # [primitive, lane]
+    block, position = range_members(longest)
+    within, ket = position[:, None], lanes[block]  # [primitive, lane]
     valid = within < sizes[ket]
     source = sorted_primitives[range_starts(sizes)[ket] + np.minimum(within, sizes[ket] - 1)]
     padded = record[source]  # [primitive, lane, field]

@@ -15,11 +15,11 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.integrals.api import basis_kets
-from cuanto.integrals.attenuation import attenuated
+from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import shell_batch
 from cuanto.integrals.engine import Engine
 from cuanto.integrals.segments import SegmentClass, segments
-from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, raised
+from cuanto.kernels.recurrences.components import function_count, kernel_matrix, powers, shift_power
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def coupling(l: int, pure: bool, step: int) -> tuple[Ints, Ints, Ints, Array]:
             for x in range(3):
                 factor = -1.0 if step == 1 else float(a[x])
                 if value and factor:
-                    found.append((m, x, number[raised(a, x, step)], factor * value))
+                    found.append((m, x, number[shift_power(a, x, step)], factor * value))
     rows = np.array(found)
     m, axis, k = rows[:, :3].astype(np.int64).T
     return m, axis, k, rows[:, 3]
@@ -84,17 +84,17 @@ def two_centre_gradient(basis: Basis, weights: dict[str, Any], backend: Backend,
     """
     shells = derivative_shells(basis)
     n, sums = basis.nbf, np.zeros((len(shells.p),))
-    place = backend.upload({"function": shells.function, "p": shells.p})
+    position = backend.upload({"function": shells.function, "p": shells.p})
     for operator, M in weights.items():
         coulomb = operator == "coulomb"
         bras = [shell_batch(group, coulomb) for group in shells.classes]
-        bras = [attenuated(bra, omega) for bra in bras] if coulomb else bras
+        bras = [attenuate(bra, omega) for bra in bras] if coulomb else bras
         kets = basis_kets(basis, coulomb)
         M_xpq = M.reshape(-1, n, n)
         out = backend.zeros((len(M_xpq), shells.size, n), np.float64)
         Engine(backend, out, row_stride=n, component_stride=shells.size * n).run(operator, bras, kets)
         total_kp = sum(backend.linalg.product(O_kq, M_pq) for O_kq, M_pq in zip(out, M_xpq, strict=True))
-        sums += backend.to_host(total_kp[place["function"], place["p"]])
+        sums += backend.to_host(total_kp[position["function"], position["p"]])
     # A function moves with its atom: d/dR = -d/dr; the factor 2 is for the other function of each pair.
     return sum_by_atom(basis, -2.0 * sums * shells.weight, shells.p, shells.x)
 

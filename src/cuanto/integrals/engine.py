@@ -1,4 +1,4 @@
-"""Bra batches against ket batches on a backend."""
+"""Evaluation of integrals of bra batches with ket batches on a backend."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _boys_table(backend: Backend, double: bool) -> Any:
 
 
 def check_basis(basis: Basis, name: str = "basis") -> Basis:
-    """Refuse anything but a basis."""
+    """Raise an error for anything but a basis."""
     if not isinstance(basis, Basis):
         raise InputError(f"{name} must be a cuanto.Basis, {type(basis).__name__} was given")
     return basis
@@ -85,7 +85,8 @@ def _algorithm(language: str, operator: str, bra: Shells, ket: Shells, primitive
 class Triangle:
     """Shells, or pairs of shells, as bras and as kets on a device; `halves`: the kets with half their coefficients.
 
-    Two batches meet once, a batch meets its own halved kets: the result plus its transpose has every integral.
+    Two batches are combined once, and a batch is combined with its own halved kets: the result plus its transpose
+    contains every integral.
     """
 
     bras: list[BraBatch]
@@ -153,7 +154,7 @@ class Engine:
         return [{"kets": batch.count, **own} for batch, own in zip(batches, uploaded, strict=True)]
 
     def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """All bras against all kets; a batch of an iterator is launched before the next one is made."""
+        """Compute all bras with all kets; each batch of an iterator is launched before the next one is made."""
         check_algorithm(algorithm)
         arguments = self.kets(kets)
         portions: Iterable[Sequence[BraBatch]] = [bras] if isinstance(bras, list) else ([bra] for bra in bras)
@@ -190,12 +191,12 @@ class Engine:
         four_centres = len(bra.shells.l) == len(ket.shells.l) == 2
         lossy = four_centres and bra.loss * ket.loss > FOUR_CENTRE_LOSS
         if operator == "coulomb" and (bra.ill_conditioned or ket.ill_conditioned or lossy):
-            algorithm = "md"  # always: a horizontal recurrence would lose digits
+            algorithm = "md"  # a horizontal recurrence would lose digits
         elif algorithm == "auto":
             algorithm = _algorithm(self.backend.traits.language, operator, bra.shells, ket.shells, primitives)
         if bra.attenuated:
             if self.backend.traits.schedule in BLOCK_SCHEDULES:
-                algorithm = "md"  # always: these schedules have no other
+                algorithm = "md"  # these schedules have no other algorithm
             operator = coulomb_operator(True, algorithm)
         return Job(
             operator,

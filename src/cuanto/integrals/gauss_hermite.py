@@ -1,6 +1,6 @@
 """One-electron integrals by Gauss-Hermite quadrature, which is exact for products of Gaussians.
 
-It shares no code with the kernels, which `cuanto integrals --backend reference` checks with it. For small molecules.
+It shares no code with the kernels: `cuanto integrals --backend reference` uses it to check them. For small molecules.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cuanto.arrays import Array, Flags, Ints, range_members, range_starts
-from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch, KetBatch, blocked
+from cuanto.integrals.batches import COULOMB_FACTOR, BraBatch, KetBatch, block_kets
 from cuanto.integrals.segments import SegmentClass
 from cuanto.kernels.abi import COULOMB_BRA, PAIR_KET, SIZE
 from cuanto.kernels.spec import Shells
@@ -37,7 +37,8 @@ class RowMap:
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: ill-conditioned pairs apart.
+    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: put ill-conditioned pairs in
+    separate batches.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
@@ -160,7 +161,7 @@ def pair_kets(bra: BraBatch) -> KetBatch:
     kets = owner[:, None] * columns + np.arange(columns)
     cols = bra.rows.reshape(-1, functions).T
     distance = np.repeat(bra.shell, columns, axis=0)
-    batch = blocked(bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), distance, cols)
+    batch = block_kets(bra.shells, kets.reshape(-1), record.reshape(-1, PAIR_KET), distance, cols)
     return replace(batch, ill_conditioned=bra.ill_conditioned, loss=bra.loss)
 
 

@@ -2,7 +2,8 @@
 
 atoms.calc = Cuanto(method="pm6")                     # and any other keyword of `cuanto.energy`
 
-It is a quantum part for ASE's `EIQMMM`: `embed` surrounds the molecule by point charges, which feel forces as well.
+It can be the quantum part of ASE's `EIQMMM`: `embed` surrounds the molecule with point charges, on which forces are
+computed as well.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Cuanto(Calculator):
     """The last result, with properties that ASE does not have."""
     _charges: PointCharges | None = None
     _forces = False
-    """Whether forces have been asked for: then they are computed with every energy."""
+    """Whether forces have been requested; from then on they are computed with every energy."""
 
     def __init__(self, method: str = "hf", **settings: Any) -> None:
         super().__init__(method=method, **settings)  # type: ignore[no-untyped-call]
@@ -77,7 +78,7 @@ class Cuanto(Calculator):
             self.results["forces"] = -result.gradient * (HARTREE_IN_EV / BOHR_IN_ANGSTROM)
 
     def embed(self, charges: Any, **parameters: Any) -> PointCharges:
-        """Surround the molecule by point charges (e); ASE's `EIQMMM` calls this, and then moves them."""
+        """Surround the molecule with point charges (e); ASE's `EIQMMM` calls this, and then moves them."""
         if parameters:
             raise CalculatorSetupError(f"unknown parameters of the embedding: {', '.join(parameters)}")
         self._charges = PointCharges(self, np.array(charges, dtype=float))

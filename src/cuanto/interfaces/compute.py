@@ -1,4 +1,4 @@
-"""The interface of QCEngine: an AtomicInput in, an AtomicResult or a FailedOperation out."""
+"""The interface of QCEngine: converts an AtomicInput to an AtomicResult or a FailedOperation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from cuanto.errors import (
     import_optional,
 )
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
-from cuanto.interfaces.sources import HESSIAN, Model, read_model
+from cuanto.interfaces.sources import HESSIAN, Model, confined_basis, read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
 from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.motion.frequencies import frequencies
+from cuanto.system.text import quote
 
 KINDS = {InputError: "input_error", MissingDependencyError: "input_error", CompilerError: "execution_error"}
 """QCEngine's names for our errors."""
@@ -31,8 +32,9 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
     """Compute a QCSchema AtomicInput, a dictionary or a model of QCElemental.
 
     Returns an AtomicResult or, if the calculation fails or does not converge, a FailedOperation; with `raise_error` it
-    raises instead. A dictionary is answered by a dictionary and a model by a model, unless `return_dict` says
-    otherwise, and in the same version of the schema, 1 or 2. Keywords are those of `cuanto.energy`. Drivers are energy,
+    raises instead. The result is a dictionary if the input is one, and a model otherwise, unless `return_dict` says
+    otherwise; it has the schema version (1 or 2) of the input. Keywords are those of `cuanto.energy`. Drivers are
+    energy,
     gradient, hessian and properties.
     """
     given = plain(_dictionary(atomic_input))
@@ -53,37 +55,43 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
 
 
 def _answer(given: dict[str, Any]) -> dict[str, Any]:
-    asked = read_model(given, "the input")
-    if asked is None or asked.method is None:
+    model = read_model(given, "the input")
+    if model is None or model.method is None:
         raise InputError("the input has no model: give an AtomicInput with model = {'method': ..., 'basis': ...}")
-    require_driver(asked.driver)
-    if asked.basis is None and asked.method.lower() not in SEMIEMPIRICAL:
-        raise InputError(f"{asked.method} needs a basis: name one in the model, such as def2-svp")
-    if asked.driver == HESSIAN:
-        return _vibrations(given, asked)
-    compute_it = gradient if asked.gradient else energy
-    result = compute_it(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
+    require_driver(model.driver)
+    for key in ("protocols", "extras"):
+        if not isinstance(given.get(key) or {}, Mapping):
+            raise InputError(f"{key} must be an object, such as {{}}, not {quote(given[key])}")
+    for key, name in (("basis", model.basis), ("auxbasis", model.keywords.get("auxbasis"))):
+        if isinstance(name, str):
+            confined_basis(name, key)
+    if model.basis is None and model.method.lower() not in SEMIEMPIRICAL:
+        raise InputError(f"{model.method} needs a basis: name one in the model, such as def2-svp")
+    if model.driver == HESSIAN:
+        return _vibrations(given, model)
+    compute_it = gradient if model.gradient else energy
+    result = compute_it(read_molecule(given, "the input"), model.method, model.basis, **model.keywords)
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
-    return _completed(given, result, asked.driver)
+    return _complete_result(given, result, model.driver)
 
 
-def _vibrations(given: dict[str, Any], asked: Model) -> dict[str, Any]:
-    assert asked.method is not None
-    found = frequencies(read_molecule(given, "the input"), asked.method, asked.basis, **asked.keywords)
-    return _answered(given, hessian_schema(found, _wants_orbitals(given)))
+def _vibrations(given: dict[str, Any], model: Model) -> dict[str, Any]:
+    assert model.method is not None
+    found = frequencies(read_molecule(given, "the input"), model.method, model.basis, **model.keywords)
+    return _as_answer(given, hessian_schema(found, _wants_orbitals(given)))
 
 
-def _completed(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
-    """Our AtomicResult with the model, keywords, extras and protocols of the input."""
-    return _answered(given, to_qcschema(result, _wants_orbitals(given), driver))
+def _complete_result(given: dict[str, Any], result: Result, driver: str) -> dict[str, Any]:
+    """Add the model, keywords, extras and protocols of the input to our AtomicResult."""
+    return _as_answer(given, to_qcschema(result, _wants_orbitals(given), driver))
 
 
 def _wants_orbitals(given: dict[str, Any]) -> bool:
     return (given.get("protocols") or {}).get("wavefunction", "none") not in (None, "none")
 
 
-def _answered(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+def _as_answer(given: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     schema["keywords"] = given.get("keywords") or {}
     schema["provenance"] = {"creator": "cuanto", "version": __version__, "routine": "cuanto.compute"}
     schema["model"] = given["model"]

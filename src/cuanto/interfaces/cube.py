@@ -88,11 +88,11 @@ def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int
     if found:
         filled = [i for i, m in enumerate(order) if n_m[m] > EMPTY]
         last = filled[-1] if filled else -1
-        place = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
+        position = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
     elif str(orbital).strip().isascii() and str(orbital).strip().isdigit():
-        place = int(orbital) - 1
+        position = int(orbital) - 1
     else:
         raise InputError(f"orbital {str(orbital)[:40]!r}: give homo, lumo, homo-1, lumo+2 or a number from 1")
-    if not 0 <= place < len(order):
+    if not 0 <= position < len(order):
         raise InputError(f"there is no orbital {orbital}: the result has {len(order)} orbitals of this spin")
-    return int(order[place])
+    return int(order[position])

@@ -1,4 +1,4 @@
-"""Hints for names that are not those of a molecule: what may have been meant, and what would work."""
+"""Hints for names that do not denote a molecule: what may have been meant, and what would work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 KNOWN = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
 KNOWN_IN_A_JOB = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
@@ -20,8 +20,8 @@ _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
 def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
-    """A more helpful `error` if there is one; for a job it does not name options of the command line."""
-    shown, known = quoted(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
+    """Return a more helpful error than `error` if possible; in a job it does not mention command-line options."""
+    shown, known = quote(given, 200), KNOWN_IN_A_JOB if in_a_job else KNOWN
     if not given.strip():
         return InputError(f"the name of the molecule is empty: give {known}")
     try:
@@ -30,20 +30,20 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             many = "" if in_a_job else ", or use --out FILE.csv for all its XYZ files"
             return InputError(f"{shown} is a folder: name a file in it{many}")
         if not path.exists():
-            return InputError(f"{error}{_meant(given, path, known)}")
+            return InputError(f"{error}{_suggest(given, path, known)}")
         if path.is_file() and is_checkpoint(path):
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
             return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")
-        if (hint := _of_suffix(given, path, in_a_job)) is not None:
+        if (hint := _advice_for_suffix(given, path, in_a_job)) is not None:
             return InputError(f"{error}; {hint}")
     except (OSError, ValueError):  # names that no file can have
         pass
     return error
 
 
-def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
-    """What can be done with a file of another format, by its ending."""
+def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
+    """Advice for a file of another format, by its suffix."""
     suffix = path.suffix.lower()
     if not given.isprintable():
         return None  # no escape sequences in a command that may be copied
@@ -60,10 +60,10 @@ def _of_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
     return None
 
 
-def _meant(given: str, path: Path, known: str) -> str:
-    """What follows 'does not exist': a SMILES without its prefix, or a similar file name."""
+def _suggest(given: str, path: Path, known: str) -> str:
+    """Suggestion after 'does not exist': a SMILES without its prefix, or a similar file name."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
-    return f"; did you mean {quoted(str(path.parent / close[0]), 200)}?" if close else f"; give {known}"
+    return f"; did you mean {quote(str(path.parent / close[0]), 200)}?" if close else f"; give {known}"

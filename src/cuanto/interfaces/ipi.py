@@ -1,4 +1,4 @@
-"""Energies and forces for programs that speak the i-PI protocol (https://ipi-code.org), through ASE's client."""
+"""Client of the i-PI protocol (https://ipi-code.org), through ASE: computes energies and forces for a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def serve(
     unix: str | None = None,
     **options: Any,
 ) -> int:
-    """Connect to a server and compute what it asks for until it ends; returns the number of geometries."""
+    """Connect to a server and compute the geometries it sends until it ends; returns their number."""
     from ase import Atoms, units
     from ase.calculators.socketio import SocketClient
 

@@ -9,7 +9,7 @@ from typing import Any
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, ScfOptions, check_values, options_of, require_known
 from cuanto.semiempirical.diagonalisers import settings
-from cuanto.system.text import parse_real, quoted
+from cuanto.system.text import parse_real, quote
 
 
 def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     require_known(given, OPTIONS, f"{where}: unknown key")
     found = {name: read_value(name, value, where) for name, value in given.items() if value is not None}
     of_scf = options_of(ScfOptions)
-    with about(where):
+    with errors_about(where):
         settings({name: value for name, value in found.items() if name in of_scf})
         check_values({name: value for name, value in found.items() if name not in of_scf})
     return found
@@ -34,15 +34,15 @@ def read_value(name: str, value: Any, where: str) -> Any:
         _check_point_charges(value, where)
     if kind in ("choice", "text", "basis"):
         if not isinstance(value, str):
-            raise InputError(f"{where}: {name} must be text, not {quoted(value)}")
+            raise InputError(f"{where}: {name} must be text, not {quote(value)}")
         if not value.strip():
             raise InputError(f"{where}: {name} is empty: give a name, or leave it out")
     return value
 
 
 @contextmanager
-def about(where: str) -> Iterator[None]:
-    """Errors inside begin with `where` (a file) and the option, unless the message names them already."""
+def errors_about(where: str) -> Iterator[None]:
+    """Errors raised inside begin with `where` (a file) and the option, unless the message names them already."""
     try:
         yield
     except InputError as error:
@@ -53,7 +53,7 @@ def about(where: str) -> Iterator[None]:
 
 
 def option_value(text: str) -> Any:
-    """The value of `-o NAME=text`: a number, true or false, a list with commas, else a word."""
+    """The value of `-o NAME=text`: a number, true or false, a comma-separated list, or else a word."""
     if "," in text:
         return [option_value(part.strip()) for part in text.split(",")]
     if text.lower() in ("true", "false"):
@@ -70,7 +70,7 @@ def _check_point_charges(given: object, where: str) -> None:
     """Check for a pair of lists; their numbers and shapes are checked where they are used."""
     if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(x, list | tuple) for x in given):
         wanted = "two lists, charges (e) and positions (Bohr), such as [[0.5], [[0.0, 0.0, 4.0]]]"
-        raise InputError(f"{where}: point_charges must be {wanted}, not {quoted(given)}")
+        raise InputError(f"{where}: point_charges must be {wanted}, not {quote(given)}")
 
 
 def parse_size(size: object, what: str) -> float:
@@ -80,5 +80,5 @@ def parse_size(size: object, what: str) -> float:
     unit = digits[-1:] if digits[-1:] in ("k", "m", "g", "t") else ""
     number = (parse_real(digits.removesuffix(unit).strip()) or 0.0) * 1024.0 ** " kmgt".index(unit or " ")
     if isinstance(size, bool) or not 0 < number < float("inf"):
-        raise InputError(f"{what} {quoted(size)}: give a size such as 4GB, 500MB or 2000000000")
+        raise InputError(f"{what} {quote(size)}: give a size such as 4GB, 500MB or 2000000000")
     return number

@@ -1,6 +1,7 @@
 """Orbitals as a Molden file (G. Schaftenaar, J. H. Noordik, doi:10.1023/A:1008193805436).
 
-Coefficients refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
+Atoms have their atomic numbers; electrons that core potentials replace are counted in the section [Core]. Coefficients
+refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
 functions up to g; those of one angular momentum are either all Cartesian or all pure.
 """
 
@@ -44,7 +45,7 @@ def molden_text(result: GaussianResult) -> str:
     basis, molecule = result.basis, result.molecule
     kinds = _kinds(basis)
     lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
-    lines += atom_lines(molecule)
+    lines += [*atom_lines(molecule), *_core_lines(molecule)]
     order = _order(basis)
     lines += ["[GTO]", *_shell_lines(basis), *_flags(kinds), "[MO]"]
     S_pq = result.backend.to_host(integrals.overlap(basis, backend=result.backend))
@@ -60,14 +61,21 @@ def molden_text(result: GaussianResult) -> str:
 def atom_lines(molecule: Molecule) -> list[str]:
     """The section of atoms, Bohr."""
     lines = ["[Atoms] AU"]
-    charges = molecule.nuclei.charges
-    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, charges, molecule.R_ax, strict=True), 1):
+    protons = molecule.nuclei.protons
+    for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, protons, molecule.R_ax, strict=True), 1):
         lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
     return lines
 
 
+def _core_lines(molecule: Molecule) -> list[str]:
+    """The section of core electrons; none without core potentials."""
+    counts = [f"{a} : {n}" for a, n in enumerate(molecule.nuclei.core_electrons, 1) if n]
+    return ["[Core]", *counts] if counts else []
+
+
 def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, Array]]:
-    """Spin, energies, occupations and coefficients; restricted orbitals are alpha with both electrons."""
+    """Spin, energies, occupations and coefficients; restricted orbitals are written as doubly occupied alpha
+    orbitals."""
     eps_sm, n_sm, C_spm = result.orbital_energies, result.occupations, result.coefficients
     if len(C_spm) == 1:
         yield "Alpha", eps_sm[0], n_sm.sum(axis=0), C_spm[0]
@@ -116,12 +124,12 @@ def _shell_lines(basis: Basis) -> list[str]:
 
 def _order(basis: Basis) -> NDArray[np.int64]:
     """Index of our function at each position of the file."""
-    places = []
+    positions = []
     for i in (i for shells in shells_by_atom(basis) for i in shells):
         components = _components(basis.shells[i].l, basis.shells[i].pure)
         for column in range(basis.shells[i].ncol):
-            places += [int(basis.offsets[i]) + column * len(components) + c for c in components]
-    return np.array(places, dtype=np.int64)
+            positions += [int(basis.offsets[i]) + column * len(components) + c for c in components]
+    return np.array(positions, dtype=np.int64)
 
 
 def _components(l: int, pure: bool) -> list[int]:

@@ -1,6 +1,6 @@
 """Convert optimisations to QCSchema OptimizationResult (https://molssi.github.io/QCSchema), a plain dictionary.
 
-Every step is an AtomicResult with its gradient; what the schema has no field for is in `extras.cuanto`.
+Every step is an AtomicResult with its gradient; values for which the schema has no field are in `extras.cuanto`.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 NAME = "qcschema_optimization_output"
 
 
-def to_qcschema(found: OptimizationResult) -> dict[str, Any]:
+def to_qcschema(optimization: OptimizationResult) -> dict[str, Any]:
     """Convert an optimisation to plain data, checked by QCElemental if it is installed."""
-    kept = [step for step in found.steps if step.accepted]
+    accepted = [step for step in optimization.steps if step.accepted]
     provenance = {"creator": "cuanto", "version": __version__, "routine": "cuanto.optimize"}
-    model = {"method": found.result.method, "basis": found.result.basis_name}
-    specification = {"driver": "gradient", "model": model, "keywords": plain(found.result.keywords)}
+    model = {"method": optimization.result.method, "basis": optimization.result.basis_name}
+    specification = {"driver": "gradient", "model": model, "keywords": plain(optimization.result.keywords)}
     schema: dict[str, Any] = {
         "schema_name": NAME,
         "schema_version": 1,
         "input_specification": {"schema_name": "qcschema_input", "schema_version": 1, **specification},
-        "keywords": {"program": "cuanto", **plain(found.settings.plain())},
-        "initial_molecule": molecule_schema(found.initial),
-        "final_molecule": molecule_schema(found.molecule),
-        "trajectory": [_atomic_result(step, specification, provenance) for step in kept],
-        "energies": [step.energy for step in kept],
-        "success": found.converged,
+        "keywords": {"program": "cuanto", **plain(optimization.settings.plain())},
+        "initial_molecule": molecule_schema(optimization.initial),
+        "final_molecule": molecule_schema(optimization.molecule),
+        "trajectory": [_atomic_result(step, specification, provenance) for step in accepted],
+        "energies": [step.energy for step in accepted],
+        "success": optimization.converged,
         "provenance": provenance,
-        "extras": {"cuanto": plain(_extras(found))},
+        "extras": {"cuanto": plain(_extras(optimization))},
     }
-    if not found.converged:
-        message = f"not converged in {found.iterations} steps"
+    if not optimization.converged:
+        message = f"not converged in {optimization.iterations} steps"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
     check_schema(schema, "qcelemental.models", "OptimizationResult")
     return schema
 
 
-def optimization_text(found: OptimizationResult) -> str:
+def optimization_text(optimization: OptimizationResult) -> str:
     """The text of a JSON file."""
-    return json.dumps(to_qcschema(found), indent=1, allow_nan=False) + "\n"
+    return json.dumps(to_qcschema(optimization), indent=1, allow_nan=False) + "\n"
 
 
 def _atomic_result(step: Step, specification: dict[str, Any], provenance: dict[str, str]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _atomic_result(step: Step, specification: dict[str, Any], provenance: dict[s
     }
 
 
-def _extras(found: OptimizationResult) -> dict[str, Any]:
+def _extras(optimization: OptimizationResult) -> dict[str, Any]:
     steps = [
         {
             "number": step.number,
@@ -75,7 +75,7 @@ def _extras(found: OptimizationResult) -> dict[str, Any]:
             "met": step.met,
             **asdict(step.measures),
         }
-        for step in found.steps
+        for step in optimization.steps
     ]
     points = [
         {
@@ -85,7 +85,7 @@ def _extras(found: OptimizationResult) -> dict[str, Any]:
             "geometry": point.molecule.R_ax.reshape(-1),
             "constraints": [f"{one} {one.shown}" for one in point.constraints],
         }
-        for point in found.points
+        for point in optimization.points
     ]
-    criteria = asdict(found.settings.criteria)
-    return {"converged": found.converged, "steps": steps, "points": points, "criteria": criteria}
+    criteria = asdict(optimization.settings.criteria)
+    return {"converged": optimization.converged, "steps": steps, "points": points, "criteria": criteria}

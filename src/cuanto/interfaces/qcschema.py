@@ -72,7 +72,7 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
 
 
 def _set_return_result(schema: dict[str, Any], result: Result) -> None:
-    """Replace the energy by what the driver asks for."""
+    """Set `return_result` to the quantity that the driver requests."""
     if schema["driver"] == "gradient":
         schema["return_result"] = result.gradient.reshape(-1).tolist()
         schema["properties"]["return_gradient"] = schema["return_result"]
@@ -87,27 +87,28 @@ def _set_return_result(schema: dict[str, Any], result: Result) -> None:
 
 
 def require_driver(driver: str) -> None:
-    """Refuse an unknown driver."""
+    """Raise an error for an unknown driver."""
     if driver not in DRIVERS:
         raise InputError(f"driver {driver!r} is not supported: choose {', '.join(DRIVERS)}")
 
 
 def write_qcschema(
-    path: str | os.PathLike[str], result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str], result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a JSON file; `asked`: the input, if it has version 2; the result then has version 2 as well."""
-    write_text(path, qcschema_text(result, driver, asked))
+    """Write a JSON file; `input_schema`: the input if it has version 2, in which case the result has version 2 as
+    well."""
+    write_text(path, qcschema_text(result, driver, input_schema))
 
 
-def qcschema_text(result: Result, driver: str = "energy", asked: Mapping[str, Any] | None = None) -> str:
+def qcschema_text(result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
-    return schema_text(to_qcschema(result, driver=driver), asked)
+    return schema_text(to_qcschema(result, driver=driver), input_schema)
 
 
-def schema_text(schema: dict[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+def schema_text(schema: dict[str, Any], input_schema: Mapping[str, Any] | None = None) -> str:
     """The text of a file with this AtomicResult."""
-    if asked is not None:
-        schema = plain(to_version_2(schema, asked))
+    if input_schema is not None:
+        schema = plain(to_version_2(schema, input_schema))
         check_schema(schema, "qcelemental.models.v2", "AtomicResult" if schema["success"] else "FailedOperation")
     return json.dumps(schema, indent=1, allow_nan=False) + "\n"
 
@@ -184,6 +185,8 @@ def _extras(result: Result) -> dict[str, Any]:
             "mulliken_charges": result.mulliken_charges,
             "loewdin_charges": result.loewdin_charges,
         }
+        if result.basis.core_summary is not None:
+            found["core_electrons"] = result.basis.core_electrons
     if isinstance(result, SemiempiricalResult):
         found |= {"heat_of_formation_kcal_mol": result.heat_of_formation, "bond_orders": result.bond_orders}
     return found

@@ -13,7 +13,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
-from cuanto.interfaces.keywords import about
+from cuanto.interfaces.keywords import errors_about
 from cuanto.interfaces.qcschema import TERMS, read_molecule
 from cuanto.interfaces.versions import to_version_1
 from cuanto.interfaces.wavefunction import read_wavefunction
@@ -22,8 +22,9 @@ from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Sem
 from cuanto.options import CalculationOptions, ScfOptions, options_of
 from cuanto.scf.checkpoint import SIGNATURE, read_checkpoint
 from cuanto.scf.state import State
+from cuanto.system import Molecule
 from cuanto.system.formats import parse_json
-from cuanto.system.text import quoted, read_text
+from cuanto.system.text import quote, read_text
 
 Options = TypeVar("Options", CalculationOptions, ScfOptions)
 
@@ -36,8 +37,9 @@ FROM_CHECKPOINT = "Read from a checkpoint, which keeps only the occupied orbital
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
     """Read the result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint.
 
-    A dictionary, as `result.to_qcschema()` returns it, is read as well. Files are data: nothing in them is executed,
-    and optional values that make no sense count as missing.
+    `source` may also be a dictionary, as returned by `result.to_qcschema()`. Files are data: nothing in them is
+    executed,
+    and invalid optional values count as missing.
     """
     if isinstance(source, Mapping):
         return _from_schema(source, "the result")
@@ -45,7 +47,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
         raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED}")
     path = Path(source)
     try:
-        if is_checkpoint(path):
+        if path.is_file() and is_checkpoint(path):
             return _from_checkpoint(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
@@ -57,45 +59,45 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is in the format of checkpoints, HDF5."""
+    """Whether a file is a checkpoint (HDF5)."""
     with path.open("rb") as file:
         return file.read(len(SIGNATURE)) == SIGNATURE
 
 
 def _from_checkpoint(path: Path) -> GaussianResult:
-    """Occupied orbitals only; the file does not have their energies."""
-    kept = read_checkpoint(path)
-    C_spm, n_sm = kept.orbitals.C_spm, kept.orbitals.n_sm
+    """Make a result with occupied orbitals only, without their energies."""
+    checkpoint = read_checkpoint(path)
+    C_spm, n_sm = checkpoint.orbitals.C_spm, checkpoint.orbitals.n_sm
     state = State(
-        iteration=kept.iteration,
-        energy=kept.energy,
+        iteration=checkpoint.iteration,
+        energy=checkpoint.energy,
         energies={},
-        gradient=kept.gradient,
-        converged=kept.converged,
+        gradient=checkpoint.gradient,
+        converged=checkpoint.converged,
         step="checkpoint",
         C_spm=C_spm,
         n_sm=n_sm,
         D_spq=_density(C_spm, n_sm),
     )
     return GaussianResult(
-        molecule=kept.molecule,
-        method=kept.method,
+        molecule=checkpoint.molecule,
+        method=checkpoint.method,
         state=state,
         backend=get_backend("cpu"),
         options=ScfOptions(),
         timings=Timings(),
         notes=(FROM_CHECKPOINT,),
-        basis=kept.orbitals.basis,
+        basis=checkpoint.orbitals.basis,
     )
 
 
 def _from_schema(given: Mapping[str, Any], where: str) -> Result:
     schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
-        what = "a failed calculation" if schema.get("success") is False else quoted(schema.get("schema_name", "JSON"))
+        what = "a failed calculation" if schema.get("success") is False else quote(schema.get("schema_name", "JSON"))
         raise InputError(f"{where} is {what}, not a result: {EXPECTED}")
     try:
-        with about(where):
+        with errors_about(where):
             return _result(schema, where)
     except CuantoError:
         raise
@@ -108,7 +110,7 @@ def _result(schema: Mapping[str, Any], where: str) -> Result:
     extras, keywords = _mapping(_mapping(schema.get("extras")).get("cuanto")), _mapping(schema.get("keywords"))
     method = schema["model"]["method"]
     common: dict[str, Any] = {
-        "molecule": read_molecule(schema, where),
+        "molecule": _with_cores(read_molecule(schema, where), extras.get("core_electrons")),
         "method": str(method),
         "backend": get_backend("cpu"),
         "options": _options(ScfOptions, keywords),
@@ -130,6 +132,7 @@ def _result(schema: Mapping[str, Any], where: str) -> Result:
 
 def _gaussian(schema: Mapping[str, Any], extras: Mapping[str, Any], common: Mapping[str, Any]) -> GaussianResult:
     wave, keywords = read_wavefunction(schema["wavefunction"], common["molecule"]), _mapping(schema.get("keywords"))
+    common = {**common, "molecule": common["molecule"].with_core_electrons(wave.basis.core_electrons)}
     D_spq = _density(wave.C_spm, wave.n_sm)
     state = _state(schema, extras, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
     grid = keywords.get("grid")
@@ -137,8 +140,16 @@ def _gaussian(schema: Mapping[str, Any], extras: Mapping[str, Any], common: Mapp
     return GaussianResult(**common, state=state, basis=wave.basis, settings=_options(CalculationOptions, used))
 
 
+def _with_cores(molecule: Molecule, core_electrons: object) -> Molecule:
+    """The molecule without the electrons that core potentials replace, if the file counts them."""
+    counts = _array(core_electrons, (molecule.natom,))
+    if counts is None or (counts != np.floor(counts)).any() or (counts < 0).any():
+        return molecule
+    return molecule.with_core_electrons(counts.astype(int).tolist())
+
+
 def _semiempirical(common: Mapping[str, Any], state: State, keywords: Mapping[str, Any]) -> SemiempiricalResult:
-    """The parameters of the method are known here; the file has the rest."""
+    """Combine the parameters of the method with the data of the file."""
     compatible = bool(keywords.get("mopac_compatible", False))
     shared = {name: common[name] for name in ("molecule", "method", "backend", "options", "timings")}
     calculation = Semiempirical(**shared, mopac_compatible=compatible)
@@ -163,7 +174,7 @@ def _state(schema: Mapping[str, Any], extras: Mapping[str, Any], **arrays: Any) 
 
 
 def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], natom: int) -> dict[str, Any]:
-    """Values of cached properties that the file has, so that they need not be computed again."""
+    """Values of cached properties in the file, so that they are not computed again."""
     properties, model = _mapping(schema.get("properties")), schema["model"]
     provenance = _mapping(schema.get("provenance"))
     program = " ".join(str(provenance[key]) for key in ("creator", "version") if provenance.get(key))
@@ -191,7 +202,7 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
 
 
 def _options(group: type[Options], keywords: Mapping[str, Any]) -> Options:
-    """Our options; another program has others."""
+    """Make options from keywords that are ours; defaults if those of another program do not fit."""
     try:
         return group(**{name: keywords[name] for name in options_of(group) if name in keywords})
     except (InputError, OverflowError):
@@ -212,7 +223,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: object) -> float:
-    """A finite number, or NaN; JSON has no infinities, which are written as null."""
+    """Return a finite number, or NaN; JSON has no infinities, which are written as null."""
     array = None if isinstance(value, bool) else _array(value, ())
     return math.nan if array is None else float(array)
 

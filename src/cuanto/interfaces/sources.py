@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cuanto.basis.library import names_file
+from cuanto.basis.names import split_names
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
@@ -19,7 +23,7 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import decoded, quoted, read_text
+from cuanto.system.text import LARGEST_FILE, decode, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -50,6 +54,19 @@ class Model:
         return self.driver == "gradient"
 
 
+def confined_basis(text: str, key: str, folder: Path = Path()) -> str:
+    """The name of a basis, or a file in the working folder or in the `folder` of the input; others are refused."""
+    if (parts := split_names(text)) is not None:
+        return ",".join(f"{symbol}={confined_basis(part, key, folder)}" for symbol, part in parts.items())
+    target = Path(os.path.expanduser(text)).resolve()
+    if names_file(text) and not any(target.is_relative_to(one.resolve()) for one in (Path(), folder)):
+        raise InputError(
+            f"{key} {quote(text, 200)} is a file outside the folder of the input: copy it there, or name it "
+            "yourself with --basis or --auxbasis"
+        )
+    return text
+
+
 @dataclass(frozen=True)
 class Source:
     """A molecule, a label that is safe in file names, and the model that a QCSchema input asks for."""
@@ -57,8 +74,10 @@ class Source:
     molecule: Molecule
     label: str
     model: Model = field(default_factory=Model)
-    asked: Mapping[str, Any] | None = None
-    """The input itself if it is QCSchema 2, which is answered in the same version."""
+    input_schema: Mapping[str, Any] | None = None
+    """The input itself if it is QCSchema version 2; the result is then written in the same version."""
+    basis_path: Callable[[str, str], str] = confined_basis
+    """Path of a basis that the input names, which may come from a stranger; arguments: its text and its key."""
 
 
 def read_source(
@@ -79,7 +98,7 @@ def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
         text = read_text(given, "file")
     except InputError as error:
         raise not_a_molecule(given, error, in_a_job) from None
-    shown = given if given.isprintable() and len(given) <= 200 else quoted(given, 200)
+    shown = given if given.isprintable() and len(given) <= 200 else quote(given, 200)
     return text, shown, Path(given).stem
 
 
@@ -92,7 +111,8 @@ def source_from_text(
     given: str = STDIN,
     in_a_job: bool = False,
 ) -> Source:
-    """A molecule, and the model of a QCSchema input; where the file `given` has another format, the error says more."""
+    """A molecule, and the model of a QCSchema input; if the file `given` has another format, the error suggests what to
+    do."""
     name = "" if shown == "standard input" else stem
     try:
         molecule = Molecule.from_text(text, charge, multiplicity, source=shown, name=name)
@@ -104,7 +124,8 @@ def source_from_text(
         raise
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
     model = read_model(to_version_1(schema, shown), shown) or Model()
-    return Source(molecule, safe_label(stem), model, version_2_input(schema))
+    folder = Path() if given == STDIN else Path(given).parent
+    return Source(molecule, safe_label(stem), model, version_2_input(schema), partial(confined_basis, folder=folder))
 
 
 def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
@@ -125,29 +146,31 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
 
 
 def choose_model(source: Source, given: Model) -> Model:
-    """What to compute: what is `given`, else what the file asks for, else the defaults.
+    """Choose what to compute: values that are `given`, else those of the file, else the defaults.
 
     Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
     to its method is refused.
     """
-    asked = source.model
-    method = given.method or asked.method or DEFAULT_METHOD
-    driver = asked.driver if given.driver == "energy" else given.driver
+    requested = source.model
+    method = given.method or requested.method or DEFAULT_METHOD
+    driver = requested.driver if given.driver == "energy" else given.driver
     if driver != OPTIMIZE:
         require_driver(driver)
-    kept = {name: value for name, value in asked.keywords.items() if name not in given.keywords}
+    kept = {name: value for name, value in requested.keywords.items() if name not in given.keywords}
+    if isinstance(kept.get("auxbasis"), str):
+        kept["auxbasis"] = source.basis_path(kept["auxbasis"], "auxbasis")
     if given.basis is not None or given.keywords.get("fitting") == "none":
         kept.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
         kept = {name: value for name, value in kept.items() if kind in OPTIONS[name].scope.kinds}
-    elif asked.method is not None:
-        require_applicable(method, kind_of(method), {"basis": asked.basis})
+    elif requested.method is not None:
+        require_applicable(method, kind_of(method), {"basis": requested.basis})
     basis = given.basis
     if method.lower() in SEMIEMPIRICAL:
         kept.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
-        basis = asked.basis or DEFAULT_BASIS
+        basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
     return Model(method, basis, {**kept, **given.keywords}, driver, given.settings)
 
 
@@ -162,5 +185,7 @@ def read_stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("`-` reads a molecule from standard input: pipe a file into it, or give its name")
     raw = getattr(sys.stdin, "buffer", None)
-    data = sys.stdin.read().encode() if raw is None else raw.read()
-    return decoded(data, "standard input is not text")
+    data = sys.stdin.read(LARGEST_FILE + 1).encode() if raw is None else raw.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        raise InputError(f"standard input is longer than {LARGEST_FILE >> 20} MiB: give a file with one molecule")
+    return decode(data, "standard input is not text")

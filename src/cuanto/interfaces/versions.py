@@ -15,7 +15,7 @@ from cuanto.errors import InputError
 INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcschema_failed_operation"
 SPECIFIED = ("driver", "model", "keywords", "protocols")
 OF_INPUT = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
-OF_SPECIFICATION = ("schema_name", "program", *SPECIFIED, "extras")
+SPECIFICATION_FIELDS = ("schema_name", "program", *SPECIFIED, "extras")
 """Fields that QCElemental allows in an AtomicInput."""
 OTHERS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
 MOLECULE_VERSION, BASIS_VERSION = 3, 2
@@ -41,13 +41,14 @@ def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     if not is_version_2(schema):
         return dict(schema)
     finished = name == RESULT or _is_result(schema)
-    asked = schema.get("input_data") if finished else schema
-    specification = asked.get("specification") if isinstance(asked, Mapping) else None
+    input_schema = schema.get("input_data") if finished else schema
+    specification = input_schema.get("specification") if isinstance(input_schema, Mapping) else None
     if not isinstance(specification, Mapping):
         raise InputError(f"{where}: QCSchema 2 without a specification; give driver, model and keywords in one")
     found = {key: value for key, value in schema.items() if key not in ("specification", "input_data")}
     found |= {key: specification[key] for key in SPECIFIED if specification.get(key) is not None}
-    found["extras"] = {**(specification.get("extras") or {}), **(schema.get("extras") or {})}
+    extras = [one for one in (specification.get("extras"), schema.get("extras")) if isinstance(one, Mapping)]
+    found["extras"] = {key: value for one in extras for key, value in one.items()}
     return {**found, "schema_name": "qcschema_output" if finished else "qcschema_input", "schema_version": 1}
 
 
@@ -59,20 +60,20 @@ def version_2_input(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return given if isinstance(given, Mapping) else schema
 
 
-def to_version_2(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a result of version 1 to version 2, as the answer to the input `asked`."""
+def to_version_2(result: Mapping[str, Any], input_schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a result of version 1 to version 2, as the answer to the input `input_schema`."""
     if not result["success"]:
-        return {**failed_operation(asked, result["error"]), "extras": dict(result["extras"])}
+        return {**failed_operation(input_schema, result["error"]), "extras": dict(result["extras"])}
     molecule = {**result["molecule"], "schema_version": MOLECULE_VERSION}
     # The command line may have overridden the input.
     computed = {key: result[key] for key in ("driver", "model", "keywords")}
-    specification = {**_select(OF_SPECIFICATION, asked.get("specification") or {}), **computed}
-    given = {"molecule": _input_molecule(asked, molecule), "specification": specification}
+    specification = {**_select(SPECIFICATION_FIELDS, input_schema.get("specification") or {}), **computed}
+    given = {"molecule": _input_molecule(input_schema, molecule), "specification": specification}
     found: dict[str, Any] = {
         "schema_name": RESULT,
         "schema_version": 2,
-        "id": asked.get("id"),
-        "input_data": {**_select(OF_INPUT, asked), **given},
+        "id": input_schema.get("id"),
+        "input_data": {**_select(OF_INPUT, input_schema), **given},
         "molecule": molecule,
         "properties": dict(result["properties"]),
         "return_result": result["return_result"],
@@ -81,40 +82,40 @@ def to_version_2(result: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[st
         "extras": dict(result["extras"]),
     }
     wave = result.get("wavefunction")
-    if wave is not None and _keeps_orbitals(asked):
+    if wave is not None and _keeps_orbitals(input_schema):
         basis = {**wave["basis"], "schema_name": "qcschema_basis_set", "schema_version": BASIS_VERSION}
         found["wavefunction"] = {**wave, "basis": basis}
     return found
 
 
 def _select(names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the schema, without anything else in the file, such as comments."""
+    """Select the fields of the schema, dropping anything else in the file, such as comments."""
     return {name: given[name] for name in names if name in given}
 
 
-def _input_molecule(asked: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
+def _input_molecule(input_schema: Mapping[str, Any], molecule: dict[str, Any]) -> Any:
     """The molecule of the input, unless it was computed with another charge or multiplicity."""
-    given = asked.get("molecule")
+    given = input_schema.get("molecule")
     charge, spin = "molecular_charge", "molecular_multiplicity"
     if not isinstance(given, Mapping) or given.get(charge, 0) != molecule[charge]:
         return molecule
     return given if given.get(spin, molecule[spin]) == molecule[spin] else molecule
 
 
-def failed_operation(asked: Any, error: Mapping[str, Any]) -> dict[str, Any]:
-    """FailedOperation in the version of the input `asked`."""
+def failed_operation(input_schema: Any, error: Mapping[str, Any]) -> dict[str, Any]:
+    """FailedOperation in the version of the input `input_schema`."""
     found = {
-        "id": asked.get("id") if isinstance(asked, Mapping) else None,
-        "input_data": asked,
+        "id": input_schema.get("id") if isinstance(input_schema, Mapping) else None,
+        "input_data": input_schema,
         "success": False,
         "error": dict(error),
         "extras": {"cuanto": {"version": __version__}},
     }
-    return {"schema_name": FAILED, "schema_version": 2, **found} if is_version_2(asked) else found
+    return {"schema_name": FAILED, "schema_version": 2, **found} if is_version_2(input_schema) else found
 
 
-def _keeps_orbitals(asked: Mapping[str, Any]) -> bool:
+def _keeps_orbitals(input_schema: Mapping[str, Any]) -> bool:
     """Whether the protocols of the input allow orbitals in the result."""
-    protocols = (asked.get("specification") or {}).get("protocols")
-    kept = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
-    return str(getattr(kept, "value", kept)) != "none"
+    protocols = (input_schema.get("specification") or {}).get("protocols")
+    protocol = protocols.get("wavefunction", "none") if isinstance(protocols, Mapping) else "none"
+    return str(getattr(protocol, "value", protocol)) != "none"

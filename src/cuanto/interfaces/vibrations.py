@@ -48,18 +48,18 @@ def to_qcschema(vibrations: Vibrations, orbitals: bool = True) -> dict[str, Any]
 
 
 def _extras(vibrations: Vibrations) -> dict[str, Any]:
-    about, (group, number) = vibrations.second_derivatives, vibrations.symmetry
+    second, (group, number) = vibrations.second_derivatives, vibrations.symmetry
     return {
         "wavenumbers_per_cm": vibrations.wavenumbers,
         "intensities_km_mol": vibrations.intensities,
         "reduced_masses_u": vibrations.reduced_masses,
         "modes": vibrations.modes,
         "masses_u": vibrations.masses,
-        "dipole_derivatives": about.dipole_derivatives,
-        "step": about.step,
-        "displacements": about.displacements,
-        "asymmetry": about.asymmetry,
-        "hessian_notes": list(about.notes),
+        "dipole_derivatives": second.dipole_derivatives,
+        "step": second.step,
+        "displacements": second.displacements,
+        "asymmetry": second.asymmetry,
+        "hessian_notes": list(second.notes),
         "point_group": group,
         "symmetry_number": number,
         "conditions": asdict(vibrations.conditions),
@@ -84,9 +84,9 @@ def thermochemistry_schema(found: Thermochemistry) -> dict[str, Any]:
     }
 
 
-def schema_text(vibrations: Vibrations, asked: Mapping[str, Any] | None = None) -> str:
-    """The text of a QCSchema file; in version 2 if the input `asked` for it."""
-    return qcschema.schema_text(to_qcschema(vibrations), asked)
+def schema_text(vibrations: Vibrations, input_schema: Mapping[str, Any] | None = None) -> str:
+    """The text of a QCSchema file; in version 2 if the input `input_schema` for it."""
+    return qcschema.schema_text(to_qcschema(vibrations), input_schema)
 
 
 def hessian_text(vibrations: Vibrations) -> str:
@@ -114,7 +114,7 @@ def read_hessian(source: str | os.PathLike[str] | Mapping[str, Any]) -> Vibratio
 
 
 def is_hessian(schema: Mapping[str, Any]) -> bool:
-    """Whether plain data are a result with a Hessian."""
+    """Whether plain data represent a result with a Hessian."""
     return schema.get("driver") == DRIVER and schema.get("return_result") is not None
 
 

@@ -1,4 +1,4 @@
-"""Orbitals in a QCSchema result: its `wavefunction` part, written and read.
+"""Reading and writing of orbitals in a QCSchema result (its `wavefunction` field).
 
 Functions are in the order of the Common Component Architecture, as the schema requires: shells atom by atom, Cartesian
 components by their exponents, pure ones by m = -l .. l. Ours differ in two ways: p functions are x, y, z, which the
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from cuanto.arrays import Array
 from cuanto.basis import Basis, Shell
+from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.basis.shell import tabulated_coefficients
 from cuanto.errors import InputError
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
 from cuanto.system import Molecule
 
 DIGITS = 12
-"""Decimals of orbital coefficients in a file: more than a picture or a restart needs."""
+"""Decimals of orbital coefficients in a file: more than a plot or a restart needs."""
 MAX_L = 12
 SPINS = ("a", "b")
 
@@ -67,10 +68,13 @@ def wavefunction_schema(wave: Wavefunction) -> dict[str, Any]:
 
 def basis_schema(basis: Basis) -> dict[str, Any]:
     """QCSchema BasisSet; atoms with the same shells share one entry."""
-    centres: dict[str, list[dict[str, Any]]] = {}
+    centres: dict[str, dict[str, Any]] = {}
     atom_map = []
-    for symbol, shells in zip(basis.symbols, shells_by_atom(basis), strict=True):
-        described = [contraction for i in shells for contraction in _shell_schema(basis.shells[i])]
+    for symbol, shells, potential in zip(basis.symbols, shells_by_atom(basis), basis.core_potentials, strict=True):
+        described: dict[str, Any] = {
+            "electron_shells": [contraction for i in shells for contraction in _shell_schema(basis.shells[i])],
+            **({} if potential is None else potential_entry(potential)),
+        }
         alike = [name for name, known in centres.items() if name.split("_")[0] == symbol and known == described]
         if not alike:
             alike = [f"{symbol}_{sum(name.split('_')[0] == symbol for name in centres) + 1}"]
@@ -80,7 +84,7 @@ def basis_schema(basis: Basis) -> dict[str, Any]:
         "schema_name": "qcschema_basis",
         "schema_version": 1,
         "name": basis.name,
-        "center_data": {name: {"electron_shells": shells} for name, shells in centres.items()},
+        "center_data": centres,
         "atom_map": atom_map,
         "nbf": basis.nbf,
     }
@@ -118,14 +122,17 @@ def _read_basis(schema: Mapping[str, Any], molecule: Molecule) -> Basis:
     shells = []
     if len(schema["atom_map"]) != molecule.natom:
         raise ValueError(f"a basis for {len(schema['atom_map'])} atoms, the molecule has {molecule.natom}")
-    for a, centre in enumerate(schema["atom_map"]):
+    potentials = []
+    for a, (symbol, centre) in enumerate(zip(molecule.elements, schema["atom_map"], strict=True)):
+        potentials.append(potential_from_exchange(symbol, schema["center_data"][centre]))
         for shell in schema["center_data"][centre]["electron_shells"]:
             for l, rows in _columns(shell):
                 pure = shell["harmonic_type"] == "spherical"
                 if pure and l == 1:
                     raise ValueError("p functions in the order m = -1, 0, 1; only x, y, z can be read")
                 shells.append(Shell.from_table(a, l, shell["exponents"], np.array(rows, dtype=float).T, pure or l < 2))
-    return Basis.from_shells(shells, molecule.R_ax, symbols=molecule.elements, name=str(schema["name"]))
+    elements, name = molecule.elements, str(schema["name"])
+    return Basis.from_shells(shells, molecule.R_ax, symbols=elements, name=name, core_potentials=potentials)
 
 
 def _columns(shell: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -163,7 +170,7 @@ def _shell_schema(shell: Shell) -> list[dict[str, Any]]:
 
 def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
     """Index of our function at each position of the schema, and the factor of each of our coefficients."""
-    places = [
+    positions = [
         np.arange(basis.offsets[i], basis.offsets[i] + basis.shells[i].nbf)
         for atom in shells_by_atom(basis)
         for i in atom
@@ -172,4 +179,4 @@ def _schema_order(basis: Basis) -> tuple[NDArray[np.int64], Array]:
         np.full(shell.nbf, np.sqrt(4 * np.pi / (2 * shell.l + 1)) if shell.l >= 2 and not shell.pure else 1.0)
         for shell in basis.shells
     ]
-    return np.concatenate(places).astype(np.int64), np.concatenate(factors)
+    return np.concatenate(positions).astype(np.int64), np.concatenate(factors)

@@ -1,11 +1,11 @@
 """The argument lists of all integral kernels: a batch of bras against a batch of kets.
 
 A bra (uniform) is a shell or a pair of shells: primitives `bra_first[b]` to `bra_first[b + 1]`, each a record of
-`bra_fields` numbers and one coefficient per contraction column; `bra_shell` holds what the contracted stage needs
-(A - B). Kets (lanes) come in blocks of `BLOCK`: block k has the primitives `ket_first[k]` to `ket_first[k + 1]`, each a
+`bra_fields` numbers and one coefficient per contraction column; `bra_shell` holds the input of the contracted stage (A
+- B). Kets (lanes) come in blocks of `BLOCK`: block k has the primitives `ket_first[k]` to `ket_first[k + 1]`, each a
 record [field][lane], and `ket_shell` [axis][lane] (C - D). Results go to
-out[component, rows[bra, column, bra function], cols[ket function, ket]]; the two halves of a pair of a shell with
-itself go to the same places.
+out[component, rows[bra, column, bra function], cols[ket function, ket]]; for a pair of a shell with itself, both halves
+go to the same elements.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Arguments = tuple[tuple[str, str], ...]
 """Types and names of a kernel's arguments."""
 
 
-def declared(text: str) -> Arguments:
-    """The arguments of a C parameter list."""
+def parse_arguments(text: str) -> Arguments:
+    """Parse a C parameter list."""
     pairs = (argument.strip().rpartition(" ") for argument in text.split(","))
     return tuple((kind, name) for kind, _, name in pairs)
 
 
-BATCH = declared(
+BATCH = parse_arguments(
     "INDEX begin, INDEX end, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, "
     "const REAL* bra_shell, const INDEX* rows, INDEX kets, const int* ket_first, const REAL* ket_record, "
     "const REAL* ket_shell, const int* cols, REAL* out, INDEX row_stride, INDEX component_stride, "
@@ -49,7 +49,7 @@ BATCH = declared(
 )
 
 
-TABLES = declared(
+TABLES = parse_arguments(
     "int bra_fields, int ket_fields, int width, int bra_functions, const int* primitive_table, "
     "const REAL* primitive_constants, const int* ket_table, const REAL* ket_constants, const int* bra_table, "
     "const REAL* bra_constants"

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.text import Source, assemble
 
 FIELDS = 8
@@ -62,21 +62,21 @@ class Task(NamedTuple):
     table: int = 0
 
 
-TABLES = declared(
+TABLES = parse_arguments(
     "const INDEX* tasks, const double* row_record, const double* column_record, const int* shape, const double* table"
 )
-WEIGHTS = declared("INDEX total, int symmetries, const double* weight, const double* D, double* P")
-RANGE = declared("INDEX begin, INDEX end")
-SUPERMATRICES = declared("INDEX total, double* LL, double* SS, double* LS, double* SL, double* K")
+WEIGHTS = parse_arguments("INDEX total, int symmetries, const double* weight, const double* D, double* P")
+RANGE = parse_arguments("INDEX begin, INDEX end")
+SUPERMATRICES = parse_arguments("INDEX total, double* LL, double* SS, double* LS, double* SL, double* K")
 INTEGRALS: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("atomic_cpu.h", RANGE + TABLES + declared("double* X")),
-    "cuda": ("atomic.cuh", declared("INDEX count") + TABLES + SUPERMATRICES),
+    "cpu": ("atomic_cpu.h", RANGE + TABLES + parse_arguments("double* X")),
+    "cuda": ("atomic.cuh", parse_arguments("INDEX count") + TABLES + SUPERMATRICES),
 }
-MATRICES = declared(
+MATRICES = parse_arguments(
     "const INDEX* first, const double* LL, const double* SS, const double* LS, const double* SL, const double* K"
 )
 CONTRACT: dict[str, tuple[str, Arguments]] = {
-    "cpu": ("atomic_contract_cpu.h", RANGE + TABLES[:1] + WEIGHTS + declared("const double* X, double* sums")),
+    "cpu": ("atomic_contract_cpu.h", RANGE + TABLES[:1] + WEIGHTS + parse_arguments("const double* X, double* sums")),
     "cuda": ("atomic_contract.cuh", WEIGHTS + MATRICES),
 }
 """Templates and arguments by language."""

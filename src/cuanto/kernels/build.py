@@ -9,7 +9,7 @@ from functools import cache
 from cuanto import tuning
 from cuanto.errors import InputError
 from cuanto.kernels import abi, md_blocks
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.layout import SIDES, TABLES
@@ -74,13 +74,13 @@ def _nodes(graph: Graph) -> Iterator[tuple[Kind, tuple[str, int]]]:
 UNROLL_LIMIT = tuning.sizes("integrals.unroll_operations")
 MD_GAIN = {target: tuning.number(target, "integrals.md_gain") for target in tuning.LANGUAGES}
 RECORDS = (SIDES.text, TABLES.text)
-CPU_LIST = declared("const void* sides, const void* tables, const int* list, INDEX count, REAL* out")
-CUDA_LIST = declared(
+CPU_LIST = parse_arguments("const void* sides, const void* tables, const int* list, INDEX count, REAL* out")
+CUDA_LIST = parse_arguments(
     "const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, const REAL* bra_shell, "
     "const int* ket_first, const REAL* ket_record, const REAL* ket_shell, const REAL* boys_table, double cutoff, "
     "const int* list, const int* count, REAL* out, INDEX stride"
 )
-GROUP = abi.TABLES + declared("int lanes, int slots, REAL* scratch, INDEX scratch_stride")
+GROUP = abi.TABLES + parse_arguments("int lanes, int slots, REAL* scratch, INDEX scratch_stride")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,9 @@ SKELETONS = {
     ("lane", "list"): Skeleton((*RECORDS, "batch_cpu.h", "straight.h", "straight_list.h"), CPU_LIST),
     ("thread", "store"): Skeleton((*RECORDS, "straight.h", "straight_store.h"), abi.BATCH, THREADS, THREADS),
     ("thread", "list"): Skeleton((*RECORDS, "straight.h", "straight_list.h"), CUDA_LIST, LIST_THREADS),
-    ("table", "store"): Skeleton((*TABLE_PARTS, "table_store_cpu.h"), abi.BATCH + abi.TABLES + declared("int vectors")),
+    ("table", "store"): Skeleton(
+        (*TABLE_PARTS, "table_store_cpu.h"), abi.BATCH + abi.TABLES + parse_arguments("int vectors")
+    ),
     ("table", "list"): Skeleton((*TABLE_PARTS, "table_list_cpu.h"), CPU_LIST),
     ("group", "store"): Skeleton((*GROUP_PARTS, "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
     ("group", "list"): Skeleton((*GROUP_PARTS, "group_list.cuh"), CUDA_LIST + GROUP, GROUP_THREADS),
@@ -112,7 +114,7 @@ SKELETONS = {
         for schedule in BLOCK_SCHEDULES
     },
 }
-"""By schedule and consumer: all kernels of integrals that there are."""
+"""All kernels of integrals, by schedule and consumer."""
 
 
 def integral_source(
@@ -128,7 +130,7 @@ def integral_source(
 
 
 def source_of(spec: KernelSpec) -> Source:
-    """The text of a kernel, for all schedules, consumers and derivative orders that there are."""
+    """Return the text of a kernel, for every combination of schedule, consumer and derivative order."""
     if spec.derivative or (spec.schedule, spec.consumer) not in SKELETONS:
         kind = f"schedule {spec.schedule!r}, consumer {spec.consumer!r} and derivative order {spec.derivative}"
         raise InputError(f"there is no kernel of integrals with {kind}")
@@ -165,7 +167,7 @@ def general_source(schedule: str, real: str, consumer: str = "store") -> Source:
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:
-    """Whether straight-line code is the choice for this cost."""
+    """Whether straight-line code is used for this cost."""
     return class_cost.text_operations <= UNROLL_LIMIT[target]
 
 
@@ -177,7 +179,7 @@ def class_name(bra: Shells, ket: Shells) -> str:
 def choose_algorithm(target: str, operator: str, bra: Shells, ket: Shells, primitives: float) -> str:
     """`hgp` or `md`, the faster one for this number of primitive quartets per contracted one.
 
-    HGP has fewer operations in every class, so it is the choice where nothing was measured.
+    HGP has fewer operations in every class, so it is used where nothing was measured.
     """
     if operator not in COULOMB:
         return "os"

@@ -23,7 +23,7 @@ SLOPES: dict[str, Callable[[Value, Value], Value]] = {
     "atan": lambda x, y: 1 / (1 + x * x),
     "erf": lambda x, y: 2 / sqrt(pi) * exp(-(x * x)),
 }
-"""dy/dx of y = f(x), from both."""
+"""dy/dx of y = f(x), as a function of x and y."""
 
 
 def gradient(result: Value, variables: Sequence[Value]) -> list[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
 from cuanto.kernels.text import Source
@@ -12,26 +12,28 @@ from cuanto.kernels.text import Source
 LIST_KERNEL = (
     "typedef void (*Kernel)(const void* sides, const void* tables, const int* list, INDEX count, REAL* out);\n"
 )
-"""Type of the CPU's kernels for lists of quartets, which others call."""
+"""C type of the CPU's kernels for lists of quartets, which other kernels call."""
 QUARTETS = ("batch_cpu.h", LIST_KERNEL, *(layout.text for layout in (BRA_CLASS, KET_CLASS, DENSITIES, STORE)))
 
-CPU_QUARTETS = declared(
+CPU_QUARTETS = parse_arguments(
     "INDEX begin, INDEX end, const void* densities, const void* kets, const void* bras, INDEX classes, INDEX chunks"
 )
 CPU_DIGEST: Arguments = (*CPU_QUARTETS, ("double*", "sums"), ("INDEX*", "quartets"))
 CPU_FORCES: Arguments = (
     *CPU_DIGEST,
-    *declared("INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"),
+    *parse_arguments(
+        "INDEX terms, const INDEX* function, const INDEX* parent, const INDEX* target, const double* weight"
+    ),
 )
 CPU_STORE: Arguments = (*CPU_QUARTETS, ("void*", "stores"))
 CPU_STORED: Arguments = (*CPU_STORE, ("double*", "sums"))
 
-CPU_BOUNDS = declared(
+CPU_BOUNDS = parse_arguments(
     "const void* kernel, const void* sides, const void* tables, INDEX columns, INDEX functions, INDEX begin, "
     "INDEX end, const int* pair, const int* column, double* bound"
 )
 
-CUDA_SELECT = declared(
+CUDA_SELECT = parse_arguments(
     "INDEX bra_begin, INDEX bra_end, INDEX kets, INDEX span, int pad, const double* bra_bound, "
     "const double* ket_bound, const int* bra_pair, const int* ket_pair, const int* bra_segment, "
     "const int* ket_segment, INDEX segments, const double* largest, double reach, double lower, double upper, "
@@ -39,10 +41,10 @@ CUDA_SELECT = declared(
 )
 CUDA_SELECT_FORCES = (
     *CUDA_SELECT,
-    *declared("const double* bra_slope, const double* ket_slope, double slope_reach"),
+    *parse_arguments("const double* bra_slope, const double* ket_slope, double slope_reach"),
 )
 
-CUDA_DIGEST = declared(
+CUDA_DIGEST = parse_arguments(
     "const int* list, const int* count, const REAL* integrals, INDEX stride, int columns, int na, int nb, int nc, "
     "int nd, const int* bra_ao, const int* ket_ao, const int* bra_pair, const int* ket_pair, int same, INDEX nbf, "
     "INDEX densities, const double* D, double* J, double* K, int want_j, int want_k"
@@ -60,9 +62,9 @@ cpu_digest = partial(_cpu_quartets, "digest", "direct_cpu.h", CPU_DIGEST)
 cpu_forces = partial(_cpu_quartets, "exchange_forces", "exchange_forces_cpu.h", CPU_FORCES)
 """The forces of exchange, from quartets of derivatives."""
 cpu_store = partial(_cpu_quartets, "store", "store_cpu.h", CPU_STORE)
-"""Keeps the integrals of quartets that are significant for any density."""
+"""Stores the integrals of quartets that are significant for any density."""
 cpu_stored = partial(_cpu_quartets, "stored", "stored_cpu.h", CPU_STORED)
-"""J and K from integrals that were kept."""
+"""J and K from stored integrals."""
 
 
 @cache
@@ -75,7 +77,7 @@ def cpu_bounds(real: str) -> Source:
 
 @cache
 def cuda_select(forces: bool = False) -> Source:
-    """The list of quartets that matter, for J and K or for `forces`; a warp takes one bra and a span of kets."""
+    """Lists the significant quartets, for J and K or for `forces`; a warp processes one bra and a span of kets."""
     arguments = CUDA_SELECT_FORCES if forces else CUDA_SELECT
     skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
     entry = "select_for_forces" if forces else "select_quartets"

@@ -68,7 +68,7 @@ def _literal(value: float) -> str:
 
 
 def _vector(graph: Graph, node: int, name: Name) -> str:
-    """A value where a number would not do."""
+    """A value as a vector, where a plain number is not allowed."""
     return f"vset({name(node)})" if graph.kind[node] is Kind.CONST else name(node)
 
 

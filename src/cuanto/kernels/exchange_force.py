@@ -25,9 +25,9 @@ THREADS = 64
 PART_PRODUCTS = 54
 """Products of four functions in one kernel: about 2,000 operations, of which the compiler keeps most in registers."""
 LIVE_LIMIT = 250
-"""Live values of a kernel at most: beyond, the compiler was seen to keep all of them in memory."""
+"""Maximum number of live values of a kernel: beyond this, the compiler was seen to keep all of them in memory."""
 MOST_PARTS = 9
-"""Kernels of a class at most; beyond, threads share a quartet."""
+"""Maximum number of kernels of a class; beyond this, threads share a quartet."""
 MOST_ORDER = 7
 """Order of R up to which a thread evaluates a quartet."""
 REGISTER_PRODUCTS = 32
@@ -52,7 +52,7 @@ def bra_first(one: Momenta, other: Momenta) -> bool:
 def force_kernels(bra: Momenta, ket: Momenta, real: str, shared_limit: int) -> tuple[ForceKernel, ...]:
     """Kernels that add the forces of a list of quartets of a class, all of them together.
 
-    `shared_limit`: bytes of shared memory of a block at most.
+    `shared_limit`: maximum bytes of shared memory of a block.
     """
     if parts := ket_parts(bra, ket):
         return tuple(ForceKernel(straight_source(bra, ket, part, real)) for part in parts)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cuanto.kernels import abi
-from cuanto.kernels.abi import declared
+from cuanto.kernels.abi import parse_arguments
 from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
 from cuanto.kernels.emit import function, straight_line
-from cuanto.kernels.recurrences.components import ORIGIN, Powers, cheapest_axis, powers, raised
+from cuanto.kernels.recurrences.components import ORIGIN, Powers, cheapest_axis, powers, shift_power
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.recurrences.hermite_expansion import expansion
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
@@ -18,10 +18,10 @@ WARP = 32
 SHARED_TARGET = 48 * 1024
 """Bytes of shared memory of a block, if a warp needs no more."""
 EXPAND_LIMIT = 20_000
-"""Estimated operations of an expansion from which loops take the place of straight-line code: about (fd|."""
+"""Estimated operations of an expansion above which loops replace straight-line code: about (fd|."""
 MOST_EACH = 2
-"""Products of the ket's functions of a thread at most, while a warp is large enough."""
-ARGUMENTS = declared(
+"""Maximum number of products of the ket's functions per thread, as long as a warp is large enough."""
+ARGUMENTS = parse_arguments(
     "const int* list, const int* count, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, "
     "int columns, const REAL* bra_shell, const int* ket_first, const REAL* ket_record, const REAL* ket_shell, "
     "const REAL* boys_table, double cutoff, const int* bra_ao, const int* ket_ao, const int* bra_pair, "
@@ -114,7 +114,7 @@ def shared_source(bra: Momenta, ket: Momenta, real: str, in_scratch: bool = Fals
 
 
 def _tables(order: int, ket: Momenta) -> str:
-    """Place, axis to lower and power left of every entry of R; powers of the monomials of c and d."""
+    """Position, axis to lower and remaining power of every entry of R; powers of the monomials of c and d."""
     entries = []
     for t in hermite_tuples(order):
         axis = cheapest_axis(t) if t != ORIGIN else 0
@@ -167,7 +167,7 @@ def _contract(order: int, side: int) -> str:
         found = []
         if t in number:
             found.append(f"energy = fma(h[{number[t]}], r, energy);")
-        found += [f"total[{x}] = fma(h[{number[raised(t, x, -1)]}], r, total[{x}]);" for x in range(3) if t[x]]
+        found += [f"total[{x}] = fma(h[{number[shift_power(t, x, -1)]}], r, total[{x}]);" for x in range(3) if t[x]]
         if sum(t) < order:
             found += [f"bra[{x}] = fma(k[{x * hermite_count(order - 1) + number[t]}], r, bra[{x}]);" for x in range(3)]
         lines.append(f"{{ const REAL r = R[{_offset(t, side)}]; {' '.join(found)} }}")

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import COULOMB_BRA, declared
-from cuanto.kernels.recurrences.components import kernel_matrix, powers, raised
+from cuanto.kernels.abi import COULOMB_BRA, parse_arguments
+from cuanto.kernels.recurrences.components import kernel_matrix, powers, shift_power
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 from cuanto.kernels.text import SUMS, Source, assemble
 
@@ -21,8 +21,8 @@ VECTORS = {"cpu": 1, "cuda": 4}
 SPAN = {"cpu": 2**30, "cuda": FORCE_THREADS * VECTORS["cuda"]}
 """Fitting functions of an item: those of a block of threads; a core takes all."""
 PADDING = 16
-"""Fitting functions come in multiples of this number: of the lanes of all vectors that are contracted at once."""
-PAIRS = declared(
+"""Fitting functions are padded to a multiple of this number, the lanes of all vectors contracted at once."""
+PAIRS = parse_arguments(
     "INDEX begin, INDEX end, const INDEX* u, const INDEX* v, int a_columns, int b_columns, int rows, int columns, "
     "int same, double smearing, "
     "const double* a_exponent, const double* a_centre, const double* a_coefficient, const INDEX* a_owner, "
@@ -30,20 +30,20 @@ PAIRS = declared(
     "double* record, double* coefficient, double* bra_coefficient, INDEX* a_place, INDEX* b_place"
 )
 AT_ONCE = 2
-"""Hermite tuples come in multiples of this number."""
-EXPANSION = declared(
+"""Hermite tuples are padded to a multiple of this number."""
+EXPANSION = parse_arguments(
     "INDEX begin, INDEX end, int la, int lb, int a_columns, int b_columns, int a_functions, int b_functions, "
     "const double* record, const double* coefficient, const int* a_start, const int* a_power, const double* a_value, "
     "const int* b_start, const int* b_power, const double* b_value, int tuples, const int* table, double* E, "
     "double* share"
 )
-FORCE = declared(
+FORCE = parse_arguments(
     "INDEX begin, INDEX end, INDEX first, const INDEX* item_first, const INDEX* atom_a, const INDEX* atom_b, "
     "INDEX parts, int rows, int columns, int tuples, int hermites, const int* table, const double* E, "
     "const double* share, INDEX width, const INDEX* a_place, const INDEX* b_place, INDEX a_base, INDEX b_base, "
     "INDEX a_stride, INDEX b_stride, const double* Gamma, const double* W, double* target"
 )
-SCRATCH = {"cpu": declared("double* scratch"), "cuda": ()}
+SCRATCH = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 
 
 @cache
@@ -87,7 +87,7 @@ def raised_tuples(order: int) -> NDArray[np.int32]:
     Rows (t, u, v, 1, number of the tuple, numbers of the tuple raised along each axis); zeros for padding.
     """
     number = {t: k for k, t in enumerate(hermite_tuples(order + 1))}
-    rows = [(*t, 1, number[t], *(number[raised(t, x)] for x in range(3))) for t in hermite_tuples(order)]
+    rows = [(*t, 1, number[t], *(number[shift_power(t, x)] for x in range(3))) for t in hermite_tuples(order)]
     rows += [(0,) * 8] * (-len(rows) % AT_ONCE)
     return np.array(rows, dtype=np.int32)
 

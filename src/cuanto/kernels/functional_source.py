@@ -9,7 +9,7 @@ results have the layout of a quadrature, [spin][component][point] (templates/xc.
 from __future__ import annotations
 
 from cuanto import tuning
-from cuanto.kernels.abi import declared
+from cuanto.kernels.abi import parse_arguments
 from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Stage
 from cuanto.kernels.text import Source, assemble
@@ -25,11 +25,11 @@ FLOORS = {
 """Total density below which a point is ignored; smallest values of a spin's density, |gradient|^2 and kinetic energy
 density. In single precision they keep every power in the formulas within the range of the type."""
 
-ARGUMENTS = declared(
+ARGUMENTS = parse_arguments(
     "INDEX begin, INDEX end, INDEX stride, const REAL* rho, const REAL* sigma, const REAL* tau, REAL* e, REAL* "
     "v_rho, REAL* v_sigma, REAL* v_tau"
 )
-POTENTIAL = ARGUMENTS[:4] + declared("const REAL* weight, REAL* e, REAL* v")
+POTENTIAL = ARGUMENTS[:4] + parse_arguments("const REAL* weight, REAL* e, REAL* v")
 MATHEMATICS = {"cpu": "xc_math_cpu.h", "cuda": "xc_math.cuh"}
 
 

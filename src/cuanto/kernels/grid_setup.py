@@ -5,34 +5,34 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.text import SUMS, Source, assemble
 
 SETUP_THREADS = tuning.size("cuda", "grid.setup_threads")
-RANGE = declared("INDEX begin, INDEX end")
+RANGE = parse_arguments("INDEX begin, INDEX end")
 
-PLACE = RANGE + declared(
+PLACE = RANGE + parse_arguments(
     "INDEX points, INDEX atoms, const INDEX* atom_first, const INDEX* pattern_first, const double* pattern, const "
     "double* pattern_weight, const double* pattern_depth, const double* atom, const double* low, const INDEX* "
     "cubes, double edge, double fraction, double* position, int* own, double* weight, INDEX* key"
 )
-EXTENTS = RANGE + declared(
+EXTENTS = RANGE + parse_arguments(
     "INDEX points, const double* position, const INDEX* first, double* box_low, double* box_high, double* centre, "
     "double* radius"
 )
-BOXES = RANGE + declared(
+BOXES = RANGE + parse_arguments(
     "const double* box_low, const double* box_high, const double* centre, const double* radius, const double* "
     "shell_centre"
 )
-SIGNIFICANT = BOXES + declared("INDEX shells, const double* reach, const int* shell_size")
-BOUND = BOXES + declared(
+SIGNIFICANT = BOXES + parse_arguments("INDEX shells, const double* reach, const int* shell_size")
+BOUND = BOXES + parse_arguments(
     "const INDEX* list_first, const int* list_shell, const int* shell_kind, const double* envelope, INDEX "
     "envelope_steps, double reach_step, double* bound"
 )
-COUNT = SIGNIFICANT + declared(
+COUNT = SIGNIFICANT + parse_arguments(
     "const unsigned long long* shell_mark, int* group_shells, int* group_functions, unsigned long long* group_mark"
 )
-FILL = SIGNIFICANT + declared(
+FILL = SIGNIFICANT + parse_arguments(
     "const int* shell_ao, const INDEX* chosen, const INDEX* list_first, const INDEX* ao_first, int* list_shell, "
     "int* list_row, int* ao"
 )
@@ -41,18 +41,18 @@ BLOCK_POINTS = tuning.size("cpu", "grid.weight_points")
 NEAREST = tuning.size("cpu", "grid.nearest_atoms")
 NEAR_THREADS = tuning.size("cuda", "grid.near_threads")
 
-WEIGHT_ARGUMENTS = declared(
+WEIGHT_ARGUMENTS = parse_arguments(
     "INDEX begin, INDEX end, const double* position, INDEX stride, const int* own, const int* block_point, const int* "
     "block_list, const double* radius, const int* list_atom, const double* list_distance, const int* list_rows, const "
     "int* list_count, const double* atom, const double* pair, INDEX atoms, double* weight"
 )
-NEAR = RANGE + declared(
+NEAR = RANGE + parse_arguments(
     "const double* centre, const double* radius, const double* atom, const double* pair, INDEX atoms, int* list_atom, "
     "double* list_distance, int* list_rows, int* list_count"
 )
-SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
+SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
-"""A CPU keeps the distances from a block of points; a thread of a GPU recomputes them."""
+"""Templates of the weights: a CPU stores the distances from a block of points; a GPU thread recomputes them."""
 
 
 def _defines(stratmann: bool) -> dict[str, object]:
@@ -77,7 +77,7 @@ def weights_source(target: str, stratmann: bool) -> Source:
 def weights_gradient_source(target: str, stratmann: bool) -> Source:
     """Derivative of the cell functions with respect to atoms, summed over points with the factors `weight`."""
     entry = "grid_weights_gradient_stratmann" if stratmann else "grid_weights_gradient_becke"
-    arguments = WEIGHT_ARGUMENTS + declared("double* out") + SUMS[target]
+    arguments = WEIGHT_ARGUMENTS + parse_arguments("double* out") + SUMS[target]
     body = ("grid_cells.h", "grid_weights_gradient.h")
     return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 

@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement
 
 from cuanto import tuning
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Graph, Stage, linear
 from cuanto.kernels.text import Source, assemble, template
@@ -39,7 +39,7 @@ ORDER = {"lda": 0, "gga": 1, "mgga": 1}
 VALUE_COUNTS = (1, 4, 10)
 """Numbers of a function at a point by the order of derivatives: value, gradient, second derivatives."""
 
-POINTS = declared(
+POINTS = parse_arguments(
     "INDEX begin, INDEX end, const INDEX* block_task, const INDEX* task_point, const int* task_group, const "
     "INDEX* task_kept, const double* position, INDEX stride, const INDEX* list_first, const int* list_shell, "
     "const int* list_row, const INDEX* ao_first, const int* ao, const INDEX* run_first, const int* run_row, const "
@@ -48,32 +48,40 @@ POINTS = declared(
     "keeping, void* scratch"
 )
 """Blocks of groups of points with their functions (templates/grid_blocks_cpu.h)."""
-CPU_DENSITY = POINTS + declared("const REAL* given, INDEX nbf, int width, int spins, INDEX local, REAL* out")
-CPU_MATRIX = POINTS + declared(
+CPU_DENSITY = POINTS + parse_arguments("const REAL* given, INDEX nbf, int width, int spins, INDEX local, REAL* out")
+CPU_MATRIX = POINTS + parse_arguments(
     "const REAL* potential, INDEX nbf, int spins, INDEX group_sums, double* sums, double* out"
 )
-CPU_GRADIENT = POINTS + declared(
+CPU_GRADIENT = POINTS + parse_arguments(
     "const REAL* given, INDEX nbf, int width, int spins, INDEX local, const REAL* potential, const int* shell_atom, "
     "const int* own, double* sums, double* out"
 )
 RADIAL = "VEC x, VEC y, VEC z, VEC R, VEC T, VEC U"
 """Arguments of functions: coordinates relative to the centre, and radial parts."""
 
-SIZES = declared("INDEX tasks, INDEX rows, INDEX points")
-VALUES = SIZES + declared(
+SIZES = parse_arguments("INDEX tasks, INDEX rows, INDEX points")
+VALUES = SIZES + parse_arguments(
     "const INDEX* task_point, const int* task_functions, const INDEX* task_list, const int* task_shells, const "
     "double* position, INDEX stride, const int* list_shell, const int* list_row, const int* shell, const double* "
     "centre, const double* primitive, REAL* values"
 )
-FUNCTIONS = declared("const INDEX* task_ao, const int* task_functions, const int* ao")
+FUNCTIONS = parse_arguments("const INDEX* task_ao, const int* task_functions, const int* ao")
 """The functions of a task: ao[task_ao[task]] and following."""
-GATHER = declared("INDEX rows, INDEX columns") + FUNCTIONS + declared("const REAL* given, INDEX width, REAL* part")
-DENSITY = SIZES + declared("const INDEX* task_point, INDEX stride, const REAL* values, const REAL* product, REAL* out")
-WEIGH = SIZES + declared(
+GATHER = (
+    parse_arguments("INDEX rows, INDEX columns")
+    + FUNCTIONS
+    + parse_arguments("const REAL* given, INDEX width, REAL* part")
+)
+DENSITY = SIZES + parse_arguments(
+    "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* product, REAL* out"
+)
+WEIGH = SIZES + parse_arguments(
     "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
-SCATTER = declared("INDEX rows") + FUNCTIONS + declared("const REAL* part, INDEX nbf, double* out")
-FORCE = WEIGH[:-1] + FUNCTIONS + declared("const REAL* product, const int* function_atom, REAL* force, double* out")
+SCATTER = parse_arguments("INDEX rows") + FUNCTIONS + parse_arguments("const REAL* part, INDEX nbf, double* out")
+FORCE = (
+    WEIGH[:-1] + FUNCTIONS + parse_arguments("const REAL* product, const int* function_atom, REAL* force, double* out")
+)
 ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
 ROW_THREADS = tuning.size("cuda", "grid.row_threads")
 DENSITY_POINTS = tuning.size("cuda", "grid.density_points")

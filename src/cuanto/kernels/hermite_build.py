@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
-from cuanto.kernels.recurrences.components import cheapest_axis, raised
+from cuanto.kernels.recurrences.components import cheapest_axis, shift_power
 from cuanto.kernels.recurrences.hermite_coulomb import GEOMETRY, hermite_count, interaction
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 from cuanto.kernels.text import SUMS, Source, assemble
@@ -29,10 +29,9 @@ TILE = tuning.size("cuda", "j.tile_kets")
 
 @dataclass(frozen=True)
 class Grouping:
-    """How bras and kets are grouped for a target.
-
-    `bras` that share their range of kets, `kets` interleaved in a record, desired `blocks` of threads per
-    multiprocessor (0: the kets of a job stay together), `shared` bytes of fast memory for a block of the general
+    """How bras and kets are grouped for a target: number of `bras` that share a range of kets, `kets` interleaved in a
+    record, desired `blocks` of threads per multiprocessor (0: the kets of a job stay together), `shared` bytes of fast
+    memory for a block of the general
     kernel; `bra_major`: the potentials of a bra are contiguous.
     """
 
@@ -56,44 +55,48 @@ WIDER = {("cpu", "float"): "#ifdef __AVX512F__\n#define LANES 16\n#endif"}
 STRAIGHT_SKELETONS = {"cpu": "j_lane_cpu.h", "cuda": "j_thread.cuh"}
 GENERAL_SKELETONS = {"cpu": ("batch_cpu.h", "j_base.h", "j_general_cpu.h"), "cuda": ("j_base.h", "j_general.cuh")}
 
-RANGE = {"cpu": declared("INDEX begin, INDEX end"), "cuda": declared("INDEX bras, INDEX chunks")}
-BATCH = declared(
+RANGE = {"cpu": parse_arguments("INDEX begin, INDEX end"), "cuda": parse_arguments("INDEX bras, INDEX chunks")}
+BATCH = parse_arguments(
     "const REAL* bra_record, const int* ket_begin, const int* ket_end, const REAL* ket_record, const REAL* boys_table, "
     "double* out"
 )
-CLASS = declared("int bra_order, int ket_order, int densities, const int* tuples")
-GENERAL = {"cpu": CLASS, "cuda": CLASS + declared("int lanes")}
+CLASS = parse_arguments("int bra_order, int ket_order, int densities, const int* tuples")
+GENERAL = {"cpu": CLASS, "cuda": CLASS + parse_arguments("int lanes")}
 STEP_THREADS = tuning.size("cuda", "j.step_threads")
-SPARSE = declared(
+SPARSE = parse_arguments(
     "INDEX rows, INDEX columns, const int* start, const int* index, const double* value, double scale, "
     "const double* in, double* out"
 )
 """Products with a sparse matrix."""
-FUNCTIONS = declared("INDEX first, int rows, int columns, int tuples, const int* table")
+FUNCTIONS = parse_arguments("INDEX first, int rows, int columns, int tuples, const int* table")
 """Pairs of primitives with `rows` and `columns` functions, the first one, Hermite tuples, and `tuple_table`."""
-PAIRS = declared("const INDEX* u, const INDEX* v") + FUNCTIONS
-CENTRES = declared("const double* a_exponent, const double* a_centre, const double* b_exponent, const double* b_centre")
-CLASSES = declared("const INDEX* classes")
+PAIRS = parse_arguments("const INDEX* u, const INDEX* v") + FUNCTIONS
+CENTRES = parse_arguments(
+    "const double* a_exponent, const double* a_centre, const double* b_exponent, const double* b_centre"
+)
+CLASSES = parse_arguments("const INDEX* classes")
 """Table of the classes of pairs (templates/j_classes.h)."""
-PRIMITIVES = CENTRES + declared(
+PRIMITIVES = CENTRES + parse_arguments(
     "int la, const int* a_start, const int* a_power, const double* a_value, int lb, const int* b_start, "
     "const int* b_power, const double* b_value"
 )
 """Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
-PLACES = declared("INDEX origin, INDEX row, INDEX size")
-"""Where the densities of the functions of a block of pairs are; `size`: numbers of one density."""
-ATOMS = declared("const INDEX* a_atom, const INDEX* b_atom")
-POTENTIAL = declared("INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V")
+PLACES = parse_arguments("INDEX origin, INDEX row, INDEX size")
+"""Offsets of the densities of the functions of a block of pairs; `size`: numbers of one density."""
+ATOMS = parse_arguments("const INDEX* a_atom, const INDEX* b_atom")
+POTENTIAL = parse_arguments(
+    "INDEX bra_stride, INDEX value_stride, const INDEX* rank, const double* factor, const double* V"
+)
 """Potentials of the pairs of a class."""
 STEPS: dict[str, Arguments] = {
     "j_select": CENTRES
-    + declared(
+    + parse_arguments(
         "int la, int lb, const double* a_size, const double* b_size, INDEX count, INDEX skip, INDEX place, int same, "
         "double threshold, bool* keep"
     ),
     "j_expand": FUNCTIONS
     + PRIMITIVES
-    + declared(
+    + parse_arguments(
         "const INDEX* numbers, INDEX from, INDEX base, INDEX count, INDEX* u, INDEX* v, const double* a_scale, "
         "const double* b_scale, double weight, int same, const double* W, double* E, double* geometry, "
         "double* factor, double* bound, INDEX* along"
@@ -102,43 +105,47 @@ STEPS: dict[str, Arguments] = {
     "j_product": SPARSE,
     "j_density": PAIRS
     + PLACES
-    + declared(
+    + parse_arguments(
         "INDEX start, INDEX number, int densities, const double* X, const double* E, const double* geometry, "
         "const double* factor, const double* W, const INDEX* along, double* H, double* bound, INDEX* key"
     ),
     "j_keys": CLASSES
-    + declared(
+    + parse_arguments(
         "int higher, const double* geometry, const double* bound, const INDEX* along, double* raised, INDEX* key"
     ),
     "j_bras": CLASSES
-    + declared(
+    + parse_arguments(
         "double smearing, const INDEX* order, const double* geometry, const double* raised, INDEX* rank, "
         "double* record, double* largest"
     ),
     "j_reach": CLASSES
-    + declared(
+    + parse_arguments(
         "INDEX groups, const double* rest, const double* bounds, double limit, double single_limit, int* split, "
         "int* last"
     ),
-    "j_record": declared(
+    "j_record": parse_arguments(
         "INDEX first, INDEX kets, int densities, int tuples, const int* table, const INDEX* order, "
         "const REAL* geometry, const double* H, const double* factor, REAL* record"
     ),
-    "j_sum": declared("INDEX parts, INDEX plus, INDEX size, const double* potentials, double* V"),
-    "j_collect": PAIRS + PLACES + POTENTIAL + declared("int densities, const double* E, double* J"),
-    "j_force": PAIRS + PRIMITIVES + PLACES + ATOMS + POTENTIAL + declared("const double* X, double* gradient"),
-    "j_overlap": PAIRS + PRIMITIVES + PLACES + ATOMS + declared("double kinetic, const double* X, double* gradient"),
+    "j_sum": parse_arguments("INDEX parts, INDEX plus, INDEX size, const double* potentials, double* V"),
+    "j_collect": PAIRS + PLACES + POTENTIAL + parse_arguments("int densities, const double* E, double* J"),
+    "j_force": PAIRS + PRIMITIVES + PLACES + ATOMS + POTENTIAL + parse_arguments("const double* X, double* gradient"),
+    "j_overlap": PAIRS
+    + PRIMITIVES
+    + PLACES
+    + ATOMS
+    + parse_arguments("double kinetic, const double* X, double* gradient"),
 }
 """Arguments of the steps around the interactions (templates/j_density.h, ...), without the range of items."""
 HEADERS: dict[str, tuple[str, ...]] = dict.fromkeys(("j_keys", "j_bras", "j_reach"), ("j_classes.h",))
 HEADERS |= dict.fromkeys(("j_select", "j_expand", "j_collect", "j_force", "j_overlap"), ("j_pair.h",))
 HEADERS["j_density"] = ("j_pair.h", "j_classes.h")
-"""What the templates of steps include."""
+"""Templates that the steps include."""
 TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_bras", "j_force", "j_overlap")
 """Steps in which a team of threads shares an item."""
 FORCE_STEPS = ("j_force", "j_overlap")
 """Steps that add to forces."""
-SCRATCH: dict[str, Arguments] = {"cpu": declared("double* scratch"), "cuda": ()}
+SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 
 
 @cache
@@ -151,7 +158,7 @@ def operations(bra_order: int, ket_order: int, densities: int) -> int:
 
 
 def unrolled(target: str, bra_order: int, ket_order: int, densities: int) -> bool:
-    """Whether straight-line code is the choice for this class."""
+    """Whether straight-line code is used for this class."""
     return operations(bra_order, ket_order, densities) <= UNROLL_LIMIT[target]
 
 
@@ -159,15 +166,15 @@ def unrolled(target: str, bra_order: int, ket_order: int, densities: int) -> boo
 def tuple_table() -> NDArray[np.int32]:
     """Table of all tuples up to the highest order for the general kernels, by rising degree.
 
-    Rows (t, u, v, axis to lower, power left, number of the tuple lowered once, and twice, 0).
+    Rows (t, u, v, axis to lower, remaining power, number of the tuple lowered once, and twice, 0).
     """
     tuples = hermite_tuples(MAX_ORDER)
     number = {t: i for i, t in enumerate(tuples)}
     rows = [(0,) * 8]
     for t in tuples[1:]:
         axis = cheapest_axis(t)
-        once = raised(t, axis, -1)
-        rows.append((*t, axis, once[axis], number[once], number.get(raised(once, axis, -1), 0), 0))
+        once = shift_power(t, axis, -1)
+        rows.append((*t, axis, once[axis], number[once], number.get(shift_power(once, axis, -1), 0), 0))
     table = np.array(rows, dtype=np.int32)
     table.setflags(write=False)
     return table
@@ -189,7 +196,8 @@ def _source(
 
 
 def _interact(bra_order: int, ket_order: int, densities: int, real: str) -> str:
-    """`interact(bra, ket, boys_table, acc)`: adds what one ket (a vector of kets) does to the bra's potential."""
+    """`interact(bra, ket, boys_table, acc)`: adds the contribution of one ket (a vector of kets) to the bra's
+    potential."""
     kernel = interaction(bra_order, ket_order)
     fields = GEOMETRY[real]
 

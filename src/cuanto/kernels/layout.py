@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 
 NUMBERS = {"INDEX": np.int64, "double": np.float64}
 """Types of fields that are not pointers."""
@@ -29,16 +29,16 @@ class Layout:
 
     @cached_property
     def fields(self) -> Arguments:
-        """Kind and name of each."""
+        """Kind and name of each field."""
         found = []
         for line in self.body.strip().splitlines():
-            (kind, name), *more = declared(line.partition(";")[0])
+            (kind, name), *more = parse_arguments(line.partition(";")[0])
             found += [(kind, name), *((kind, name) for _, name in more)]
         return tuple(found)
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """Pointers are addresses."""
+        """NumPy type of the record; pointers are stored as addresses."""
         return np.dtype([(name, NUMBERS.get(kind, np.int64)) for kind, name in self.fields])
 
     @property
@@ -56,7 +56,7 @@ class Layout:
 
 
 class Records:
-    """Records of one layout in main memory; they keep alive what they point to."""
+    """Records of one layout in main memory; they keep the objects they point to alive."""
 
     def __init__(self, layout: Layout, rows: Sequence[Mapping[str, Any]], address: Callable[[Any], int]) -> None:
         """`rows`: values by name; for pointers arrays, kernels, other records, None or addresses."""

@@ -31,7 +31,7 @@ CHUNK = 32
 """Primitive quartets whose Boys functions a block computes at once; the same as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
 
-ARGUMENTS = abi.BATCH + abi.declared(
+ARGUMENTS = abi.BATCH + abi.parse_arguments(
     "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
     "const int* tuples, const int* bra_start, const int* bra_monomial, const REAL* bra_value, const int* ket_start, "
     "const int* ket_monomial, const REAL* ket_value, int room, int at_once, REAL* scratch, INDEX scratch_stride"

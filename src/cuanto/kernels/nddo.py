@@ -2,8 +2,9 @@
 
 A kind is the principal quantum numbers of s, p and d; everything else about an element is data, and repulsion and
 exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `columns` atoms of a molecule, of
-molecules of one composition; with `triangle`, both are of one kind and a pair is done once. A CPU takes whole rows at
-once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to G[product on an
+molecules of one composition; with `triangle`, both are of one kind and each pair is computed once. A CPU processes
+whole rows at once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to
+G[product on an
 atom, product on another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of
 a pair reads one block and writes blocks of its own: no two threads add to the same element.
 """
@@ -16,7 +17,7 @@ from functools import cache
 import numpy as np
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, declared
+from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.nddo_multipoles import ADDITIVE, SEPARATIONS, products, repulsion
 from cuanto.kernels.nddo_overlap import SERIES_LIMIT, Kind, mopac_limit, overlap_text, series_text
 from cuanto.kernels.text import SUMS, Source, assemble
@@ -42,18 +43,18 @@ RECORD = sum(FIELDS.values())
 PAIR_FIELDS = 16
 """Numbers of a pair of elements in the core repulsion; see templates/nddo_core_repulsion.h."""
 
-GRID = declared(
+GRID = parse_arguments(
     "INDEX begin, INDEX end, INDEX rows, INDEX columns, int triangle, const int* row_atom, const int* "
     "column_atom, const int* first, const int* first_product, INDEX orbitals, INDEX products"
 )
-GEOMETRY = declared("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
-SLAB = declared("int atom_begin, int atom_end")
-REPULSION = GRID + GEOMETRY + SLAB + declared("double* G")
-MODEL = declared("int pm6, int gaussians, int extras, int mopac, double bohr, double hartree")
-CORE = GRID + GEOMETRY + MODEL + declared("double* H, double* energies")
-ATTRACTION = GRID + GEOMETRY + declared("double* attraction")
-EXCHANGE = GRID + SLAB + declared("const double* G, INDEX spins, double factor, const double* D, double* F")
-GRADIENT = GRID + GEOMETRY + MODEL + declared("INDEX spins, double factor, const double* D, double* gradient")
+GEOMETRY = parse_arguments("INDEX atoms, const double* R, const double* record, const double* pair, int elements")
+SLAB = parse_arguments("int atom_begin, int atom_end")
+REPULSION = GRID + GEOMETRY + SLAB + parse_arguments("double* G")
+MODEL = parse_arguments("int pm6, int gaussians, int extras, int mopac, double bohr, double hartree")
+CORE = GRID + GEOMETRY + MODEL + parse_arguments("double* H, double* energies")
+ATTRACTION = GRID + GEOMETRY + parse_arguments("double* attraction")
+EXCHANGE = GRID + SLAB + parse_arguments("const double* G, INDEX spins, double factor, const double* D, double* F")
+GRADIENT = GRID + GEOMETRY + MODEL + parse_arguments("INDEX spins, double factor, const double* D, double* gradient")
 
 
 LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}
@@ -88,11 +89,11 @@ def _products(orbitals_a: int, orbitals_b: int) -> Texts:
 
 
 def _repulsion_parts(orbitals_a: int, orbitals_b: int) -> tuple[dict[str, object], Texts]:
-    made = repulsion(orbitals_a, orbitals_b)
+    code = repulsion(orbitals_a, orbitals_b)
     names = ("entry_a", "entry_b", "entry_value")
-    columns = zip(*made.entries, strict=True)
+    columns = zip(*code.entries, strict=True)
     tables = [_table(name, column) for name, column in zip(names, columns, strict=True)]
-    return {"VALUES": made.values, "ENTRIES": len(made.entries)}, [*tables, made.text]
+    return {"VALUES": code.values, "ENTRIES": len(code.entries)}, [*tables, code.text]
 
 
 def _core_parts(kind_a: Kind, kind_b: Kind) -> tuple[dict[str, object], Texts]:
@@ -134,8 +135,8 @@ def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store"
 
 @cache
 def attraction_source(target: str, orbitals: int, consumer: str = "store") -> Source:
-    """What the attraction to cores differs from that to their charge in an s orbital, for all products on atoms with
-    these orbitals, or its `gradient`; B is a core, and every pair is done in this direction only."""
+    """Difference between the attraction to a core and that to its charge in an s orbital, for all products on atoms
+    with these orbitals, or its `gradient`. B is the core; every pair is computed in this direction only."""
     counts, parts = _repulsion_parts(orbitals, 1)
     counts |= {f"RHO_{name.replace(' ', '_').upper()}": f"(ADDITIVE + {k})" for k, name in enumerate(ADDITIVE)}
     parts = [*_products(orbitals, 1), *parts, "nddo_attraction_local.h"]

@@ -1,6 +1,7 @@
-"""Two-centre repulsion of NDDO methods as straight-line code: point charges of multipoles, equal distances taken once.
+"""Two-centre repulsion of NDDO methods as straight-line code: interactions of point charges, with equal distances
+computed once.
 
-Products of s and p orbitals among their kind follow M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977),
+Integrals over s and p orbitals follow M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977),
 doi:10.1007/BF00548085; integrals with a d function W. Thiel and A. A. Voityuk, J. Phys. Chem. 100, 616 (1996),
 doi:10.1021/jp952148o. Their combinations of multipoles are the products of real harmonics up to l = 2: the
 coefficients are Gaunt integrals in the units of the charge distributions.
@@ -22,8 +23,9 @@ ORBITALS = ((0, 0), (1, 1), (1, -1), (1, 0), (2, 2), (2, 1), (2, 0), (2, -1), (2
 """(l, m) of s, x, y, z, x2-y2, xz, z2, yz, xy."""
 SEPARATIONS = ("sp", "pp", "sd", "pd", "dd")
 ADDITIVE = ("0", "sp", "pp", "sd", "pd", "dd", "0dd", "sp core", "pp core", "core")
-"""Charge separations and additive terms of an atom, by pairs of shells. Those of sp and pp differ in integrals with a d
-function and in the attraction to a core; the core has its own."""
+"""Charge separations and additive terms of an atom, by pairs of shells. The additive terms of sp and pp are different
+in integrals with a d function and in the attraction to a core (`sp core`, `pp core`); the core itself has one as
+well."""
 
 Charge = tuple[float, float, float, float]
 Pole = tuple[str, float, str, str]
@@ -88,7 +90,7 @@ def gaunt(k: int) -> NDArray[np.float64]:
 
 
 def _unit(shells: str) -> tuple[int, float]:
-    """Order of the multipole above the monopole, and the Gaunt integral that counts as one."""
+    """Order of the highest multipole of two shells, and the Gaunt integral that is its unit."""
     i, j, l, m, factor = {
         "sp": (0, 3, 1, 0, 1.0),
         "pp": (1, 3, 2, 1, 1.0),
@@ -104,7 +106,7 @@ def shells_of(i: int, j: int) -> str:
     return "".join("spd"[l] for l in sorted((ORBITALS[i][0], ORBITALS[j][0])))
 
 
-def with_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
+def multipoles_with_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
     """Multipoles of a product in an integral that has a d function."""
     shells = shells_of(i, j)
     if i == j:
@@ -122,7 +124,7 @@ def with_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
             yield c * (2.0 / sqrt(3.0) if (l, m) == (2, 0) else 1.0), (shape, size, shells, additive)
 
 
-def without_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
+def multipoles_without_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
     """Multipoles of a product in an integral over s and p."""
     if i == j:
         yield 1.0, ("q", 0.0, "sp", "0")
@@ -134,20 +136,20 @@ def without_d(i: int, j: int) -> Iterator[tuple[float, Pole]]:
         yield 1.0, ("l" + " xyz"[i] if i == j else "s" + " xyz"[i] + " xyz"[j], 1.0, "pp", "pp")
 
 
-def _order(shape: str) -> str:
+def _symmetry_label(shape: str) -> str:
     """Symmetry label of a shape about the local axis; only shapes with equal labels interact."""
     return {"dx": "x", "sxz": "x", "dy": "y", "syz": "y", "sxy": "xy", "t2": "t2"}.get(shape, "")
 
 
-def _mirrored(pole: Pole) -> Pole:
-    """With x and y exchanged; the sign of `t2` does not matter because it only interacts with `t2`."""
+def _swap_xy(pole: Pole) -> Pole:
+    """Exchange x and y; the sign of `t2` does not matter, because it only interacts with `t2`."""
     shape = pole[0].translate(str.maketrans("xy", "yx"))
     return ("sxy" if shape == "syx" else shape, *pole[1:])
 
 
 @dataclass(frozen=True)
 class Repulsion:
-    """`text` defines local_repulsion (with `slope`: derivatives by R).
+    """`text` defines local_repulsion (with `slope`: derivatives with respect to R).
 
     `entries`: (product of A, product of B, value) where an integral is not zero.
     """
@@ -174,22 +176,22 @@ class _Writer:
         return f"{side}[SEPARATION + {SEPARATIONS.index(shells)}]"
 
     def distance(self, one: Pole, other: Pole, at: tuple[float, ...]) -> str:
-        """1/sqrt((R + u)^2 + v) with u = z_B - z_A and v all that is across, and the additive terms."""
+        """1/sqrt((R + u)^2 + v) with u = z_B - z_A; v contains the perpendicular distances and the additive terms."""
         z_a, z_b, aa, bb, ab = at
         D, E = self.separation("a", one[2]), self.separation("b", other[2])
         rho = f"a[ADDITIVE + {ADDITIVE.index(one[3])}] + b[ADDITIVE + {ADDITIVE.index(other[3])}]"
         rho = self.name(("rho", one[3], other[3]), "VEC", "r", rho)
-        across = [f"{rho} * {rho}"]
-        across += [f"REAL({c!r}) * {x} * {y}" for c, x, y in ((aa, D, D), (bb, E, E), (ab, D, E)) if c]
+        perpendicular = [f"{rho} * {rho}"]
+        perpendicular += [f"REAL({c!r}) * {x} * {y}" for c, x, y in ((aa, D, D), (bb, E, E), (ab, D, E)) if c]
         along = [f"REAL({c!r}) * {x}" for c, x in ((z_b, E), (-z_a, D)) if c]
-        v = self.name(("v", *across), "VEC", "v", " + ".join(across))
+        v = self.name(("v", *perpendicular), "VEC", "v", " + ".join(perpendicular))
         u = self.name(("u", *along), "VEC", "u", " + ".join(along)) if along else ""
         l = f"R + {u}" if u else "R"
         return self.name(("t", l, v), "VEC", "t", f"of_charges({l}, {v}, slope)")
 
     def interaction(self, one: Pole, other: Pole) -> str:
         """Interaction of two sets of charges; equal distances are merged first, x and y are equivalent."""
-        one, other = min((one, other), (_mirrored(one), _mirrored(other)))
+        one, other = min((one, other), (_swap_xy(one), _swap_xy(other)))
         merged: dict[tuple[float, ...], float] = {}
         for q, *r_a in charges(one[0]):
             for p, *r_b in charges(other[0]):
@@ -212,7 +214,7 @@ def repulsion(orbitals_a: int, orbitals_b: int) -> Repulsion:
         for kl, (k, l) in enumerate(products(orbitals_b)):
             d = max(j, l) > 3
             if not d and (i, j) == (1, 2) and (k, l) == (1, 2):
-                text = _square(writer)
+                text = _xy_xy_integral(writer)
             else:
                 text = _integral(writer, (i, j), (k, l), d)
             if text:
@@ -223,17 +225,17 @@ def repulsion(orbitals_a: int, orbitals_b: int) -> Repulsion:
 
 
 def _integral(writer: _Writer, bra: tuple[int, int], ket: tuple[int, int], d: bool) -> str:
-    expand = with_d if d else without_d
+    expand = multipoles_with_d if d else multipoles_without_d
     merged: dict[str, float] = {}
     for c, one in expand(*bra):
         for b, other in expand(*ket):
-            if _order(one[0]) == _order(other[0]):
+            if _symmetry_label(one[0]) == _symmetry_label(other[0]):
                 name = writer.interaction(one, other)
                 merged[name] = merged.get(name, 0.0) + c * b
     return " + ".join(f"REAL({round(c, 15)!r}) * {name}" for name, c in sorted(merged.items()) if abs(c) > 1e-12)
 
 
-def _square(writer: _Writer) -> str:
+def _xy_xy_integral(writer: _Writer) -> str:
     """(xy|xy) = [(xx|xx) - (xx|yy)]/2, the choice that is invariant under rotation about the axis."""
     one = writer.interaction(("lx", 1.0, "pp", "pp"), ("lx", 1.0, "pp", "pp"))
     other = writer.interaction(("lx", 1.0, "pp", "pp"), ("ly", 1.0, "pp", "pp"))

@@ -27,7 +27,7 @@ NORMS = {(0, 0): 0.5, (1, 0): 1.5, (1, 1): 0.75, (2, 0): 0.625, (2, 1): 3.75, (2
 """Squared normalisation factors of the functions Theta_lm, by (l, m)."""
 
 
-def _times(one: Polynomial, other: Polynomial) -> Polynomial:
+def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
     out: Polynomial = {}
     for (i, j), c in one.items():
         for (k, l), d in other.items():
@@ -38,16 +38,16 @@ def _times(one: Polynomial, other: Polynomial) -> Polynomial:
 def _power(one: Polynomial, exponent: int) -> Polynomial:
     out: Polynomial = {(0, 0): 1}
     for _ in range(exponent):
-        out = _times(out, one)
+        out = _multiply(out, one)
     return out
 
 
-def _solid(l: int, m: int, z: Polynomial, across: Polynomial) -> Polynomial:
+def _solid(l: int, m: int, z: Polynomial, perpendicular: Polynomial) -> Polynomial:
     """r^l Theta_lm / (norm rho^m)."""
     if l - m < 2:
         return _power(z, l - m)
     out = {powers: 2 * c for powers, c in _power(z, 2).items()}  # 3 z^2 - r^2 = 2 z^2 - rho^2
-    for powers, c in across.items():
+    for powers, c in perpendicular.items():
         out[powers] = out.get(powers, 0) - c
     return out
 
@@ -55,12 +55,12 @@ def _solid(l: int, m: int, z: Polynomial, across: Polynomial) -> Polynomial:
 @cache
 def polynomial(n: int, l: int, k: int, q: int, m: int) -> dict[tuple[int, int], float]:
     """c_ij of the overlap of (n, l, m) with (k, q, m), including the normalisation of the angular functions."""
-    across = _times({(2, 0): 1, (0, 0): -1}, {(0, 0): 1, (0, 2): -1})
-    radial = _times(_power({(1, 0): 1, (0, 1): 1}, n - l), _power({(1, 0): 1, (0, 1): -1}, k - q))
+    perpendicular = _multiply({(2, 0): 1, (0, 0): -1}, {(0, 0): 1, (0, 2): -1})
+    radial = _multiply(_power({(1, 0): 1, (0, 1): 1}, n - l), _power({(1, 0): 1, (0, 1): -1}, k - q))
     z_a, z_b = {(0, 0): 1, (1, 1): 1}, {(0, 0): -1, (1, 1): 1}
-    angular = _times(_solid(l, m, z_a, across), _solid(q, m, z_b, across))
+    angular = _multiply(_solid(l, m, z_a, perpendicular), _solid(q, m, z_b, perpendicular))
     norm = sqrt(NORMS[l, m] * NORMS[q, m])
-    whole = _times(_times(radial, angular), _power(across, m))
+    whole = _multiply(_multiply(radial, angular), _power(perpendicular, m))
     return {powers: c * norm for powers, c in whole.items()}
 
 
@@ -94,7 +94,7 @@ def overlap_text(kind_a: Kind, kind_b: Kind) -> str:
             lines += [f"        const V front = {norms} * exponential(R * -smaller(za, zb));"]
             for m in range(min(l, q) + 1):
                 lines += _sum(polynomial(n, l, k, q, m))
-                lines += [f"        s[{i * others + j}] = sum;" for i, j in _places(l, q, m)]
+                lines += [f"        s[{i * others + j}] = sum;" for i, j in _orbital_pairs(l, q, m)]
                 lines += ["        }"]
             lines += ["    }"]
     return "\n".join([*lines, "}\n"])
@@ -109,7 +109,7 @@ def _sum(c_ij: dict[tuple[int, int], float]) -> list[str]:
     return ["        {", f"        const V sum = front * ({' + '.join(rows)});"]
 
 
-def _places(l: int, q: int, m: int) -> list[tuple[int, int]]:
+def _orbital_pairs(l: int, q: int, m: int) -> list[tuple[int, int]]:
     """Pairs of orbitals of both shells with this m; order of orbitals: s; x, y, z; x2-y2, xz, z2, yz, xy."""
     by_l: list[dict[int, tuple[int, ...]]] = [{0: (0,)}, {0: (3,), 1: (1, 2)}, {0: (6,), 1: (5, 7), 2: (4, 8)}]
     return list(zip(by_l[l][m], by_l[q][m], strict=True))

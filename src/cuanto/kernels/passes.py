@@ -59,7 +59,7 @@ def live_values(stage: Stage, by_number: bool = False) -> int:
 
 
 def levels(graph: Graph, order: Sequence[int]) -> dict[int, int]:
-    """Level of each computed node: one more than its highest argument; nodes of a level are independent."""
+    """Level of each computed node: one more than that of its highest argument; nodes of a level are independent."""
     level: dict[int, int] = {}
     for node in order:
         level[node] = 1 + max((level.get(x, 0) for x in graph.arguments(node)), default=0)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto import tuning
-from cuanto.kernels.abi import declared
+from cuanto.kernels.abi import parse_arguments
 from cuanto.kernels.text import Source, assemble
 
-RANGE = declared("INDEX begin, INDEX end, const void* blas")
-PRODUCT = RANGE + declared(
+RANGE = parse_arguments("INDEX begin, INDEX end, const void* blas")
+PRODUCT = RANGE + parse_arguments(
     "INDEX rows, INDEX columns, INDEX depth, INDEX tile, int lower, int transpose_a, const double* A, INDEX lda, "
     "int transpose_b, const double* B, INDEX ldb, double* C, INDEX ldc"
 )
-ROWS = RANGE + declared("const double* rows, INDEX naux")
+ROWS = RANGE + parse_arguments("const double* rows, INDEX naux")
 KERNELS = {
     "solve": RANGE
-    + declared(
+    + parse_arguments(
         "double* rows, INDEX naux, const INDEX* one, const INDEX* other, const double* L, int triangle, double* scratch"
     ),
-    "fit": ROWS + declared("const INDEX* first, const double* density, double* sums, double* out"),
-    "potential": ROWS + declared("const INDEX* first, const double* fit, double* out"),
+    "fit": ROWS + parse_arguments("const INDEX* first, const double* density, double* sums, double* out"),
+    "potential": ROWS + parse_arguments("const INDEX* first, const double* fit, double* out"),
     "transform": ROWS
-    + declared(
+    + parse_arguments(
         "const INDEX* item_row, const INDEX* item_list, const int* list, const int* item_column, const int* "
         "item_columns, const INDEX* item_out, const INDEX* item_step, const double* C, INDEX columns, double* X, "
         "double* scratch"
     ),
     "squares": RANGE
-    + declared(
+    + parse_arguments(
         "INDEX naux, INDEX tile, const INDEX* item, const int* place, const double* X, INDEX n_all, double* sums, "
         "double* K"
     ),

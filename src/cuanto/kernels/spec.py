@@ -21,13 +21,13 @@ SCHEDULES = {
 """Public names of the schedules of each target, and their short names in the code; both are accepted."""
 BLOCK_SCHEDULES = ("integral_block", "quartet_block")
 CONSUMERS = ("store", "list", "digest", "gradient", "potential")
-"""Uses of a kernel's results: a matrix of integrals, a list of quartets, J and K, a gradient, a potential."""
+"""What a kernel's results are used for: a matrix of integrals, a list of quartets, J and K, a gradient, a potential."""
 COULOMB = ("coulomb", "coulomb_erf")
 """Coulomb operators: 1/r, and erf(omega r)/r, which has recurrences of its own."""
 
 
 def coulomb_operator(attenuated: bool, algorithm: str) -> str:
-    """Name of the operator; McMurchie-Davidson kernels serve both, with different records of the bras."""
+    """Name of the operator; McMurchie-Davidson kernels are used for both, with different records of the bras."""
     return "coulomb_erf" if attenuated and algorithm == "hgp" else "coulomb"
 
 

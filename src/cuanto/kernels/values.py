@@ -25,13 +25,13 @@ FOLD: dict[str, Callable[[float], float]] = {
     "atan": math.atan,
     "erf": math.erf,
 }
-"""Functions of one argument, for folding constants."""
+"""Python functions of one argument, to fold constants."""
 
 Number = int | float | Fraction
 
 
 def _multiple(graph: Graph, node: int) -> tuple[float, int]:
-    """A node as number times node; a number is a multiple of one."""
+    """Split a node into a number times a node; a number is a multiple of one."""
     if graph.kind[node] is Kind.CONST:
         return graph.value[node], graph.one
     pairs = graph.pairs[node]
@@ -192,12 +192,12 @@ def select(x: Value, y: Value | Number, yes: Value | Number, no: Value | Number)
     return Value(x.graph, choose(x.graph, x.node, other, first, second))
 
 
-def least(x: Value, y: Value | Number) -> Value:
+def minimum(x: Value, y: Value | Number) -> Value:
     """The smaller of two."""
     return select(x, y, x, y)
 
 
-def largest(x: Value, y: Value | Number) -> Value:
+def maximum(x: Value, y: Value | Number) -> Value:
     """The larger of two."""
     return select(x, y, y, x)
 

@@ -10,9 +10,10 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
+from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
-from cuanto.integrals.api import uploaded_pairs
+from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings
@@ -31,9 +32,11 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import Orbitals, State
+from cuanto.system import Molecule
 from cuanto.terms import (
     EXTERNAL_OPERATORS,
     CoreHamiltonian,
+    CorePotentials,
     Coulomb,
     Dispersion,
     Exchange,
@@ -47,8 +50,8 @@ PSEUDO_ORBITALS = 100
 """With fewer orbitals a full diagonalisation is as fast as rotations (114 orbitals: 0.9 and 0.5 ms on one core)."""
 FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
-flows between atoms, more than in Hartree-Fock. It is about what screening leaves of a change of the potential; 0.35 to
-0.5 are equally good (waters, glycine)."""
+flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
+screening; 0.35 to 0.5 work equally well (waters, glycine)."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 SCF_MEMORY = "matrices of the SCF"
@@ -63,7 +66,7 @@ NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
 class Context:
     """A request together with its device and basis sets.
 
-    `options` have definite values instead of `auto` and None and, except for basis sets, are plain data: with them the
+    In `options`, `auto` and None are replaced by actual values; except for basis sets they are plain data, so that the
     calculation can be repeated from any guess.
     """
 
@@ -77,16 +80,20 @@ class Context:
 
     @classmethod
     def of(cls, request: Request) -> Context:
-        """Find the device and make the basis sets of a request."""
-        assert request.model is not None
+        """Find the device and make the basis sets of a request.
+
+        From here on the molecule has no electrons that core potentials replace.
+        """
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
         timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
         with timings.measure("basis sets"):
             basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            request = _without_cores(request, basis)
             aux = None
             if request.fitting != "none":
                 aux = given if isinstance(given, Basis) else auxiliary_basis(basis, molecule, request.fitting, given)
-        grid = request.grid.plain if request.model.integrated else None
+        assert request.model is not None
+        grid = request.grid.plain if request.model.has_functional else None
         alone = {name: OPTIONS[name].default for name in ("point_charges", *EXTERNAL_OPERATORS)}
         resolved: dict[str, Any] = alone | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
@@ -95,10 +102,18 @@ class Context:
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
-        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may need too much memory
+        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may take too much memory
             return None
         with self.timings.measure("pairs of shells"):
-            return uploaded_pairs(self.basis, self.backend)
+            return upload_pairs(self.basis, self.backend)
+
+
+def _without_cores(request: Request, basis: Basis) -> Request:
+    """The request for the electrons that are outside of the core potentials of its basis."""
+    molecule = request.molecule.with_core_electrons(basis.core_electrons)
+    if molecule is request.molecule:
+        return request
+    return replace(request, molecule=molecule, model=Model.of(request.method, molecule))
 
 
 def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) -> CoreHamiltonian:
@@ -114,7 +129,7 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
     budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
-    if model.integrated:
+    if model.has_functional:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
@@ -126,12 +141,16 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     """The terms of the energy."""
     model, request, options = context.model, context.request, context.options
     functional, separation = model.functional, model.functional.range_separation
-    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core, Coulomb(builders.coulomb)]
+    terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core]
+    if any(context.basis.core_potentials):
+        with context.timings.measure("core potentials"):
+            terms.append(CorePotentials(context.basis, context.backend))
+    terms.append(Coulomb(builders.coulomb))
     if functional.exact_exchange:
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
     if separation is not None and builders.long_range is not None:
         terms.append(Exchange(builders.long_range, separation.beta, "long-range exchange"))
-    if model.integrated:
+    if model.has_functional:
         with context.timings.measure("grid"):
             potential = XCPotential(functional, context.backend, model.spins)
             common = (potential, request.molecule, context.basis, _grid_settings(request))
@@ -173,7 +192,7 @@ class Calculation:
         """dE/dR of a state: of the atoms, and of the point charges, Hartree/Bohr."""
         context = self.context
         require_gradient(state, context.request.scf.unconverged_gradient)
-        context.budget.release(SCF_MEMORY)  # its matrices are gone
+        context.budget.release(SCF_MEMORY)  # the matrices of the state have been freed
         common = (context.basis, context.budget, state, self.core.S_pq)
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
@@ -187,7 +206,7 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         asked, context = self.context.request.scf, self.context
-        if context.options.precision != "single" or not context.model.integrated:
+        if context.options.precision != "single" or not context.model.has_functional:
             return asked
         return replace(
             asked,
@@ -219,10 +238,11 @@ class Calculation:
 
     def notes(self, state: State) -> tuple[str, ...]:
         """Notes for the result."""
-        notes = list(dict.fromkeys(note for term in self.terms for note in term.notes()))
+        notes = [*core_notes(self.context.request.molecule, self.context.basis)]
+        notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
-        if self.context.options.precision == "single" and self.context.model.integrated:
+        if self.context.options.precision == "single" and self.context.model.has_functional:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
@@ -244,18 +264,40 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
-            kept = None
+            _require_same_cores(guess.basis, basis)
+            orbitals = None
             if model.shared:
-                kept = guesses.same_shells(guess, basis, problem, self.core.S_pq)
+                orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq)
             elif guess.secants:
-                kept = guesses.same_functions(guess, basis, problem, self.core.S_pq)
-            return kept or guesses.projected(guess, basis, model.spins, backend)
+                orbitals = guesses.same_functions(guess, basis, problem, self.core.S_pq)
+            return orbitals or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
-            return guesses.bare_nuclei(self.core.h_pq, problem.frame, 1 if model.shared else model.spins)
+            h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)
+            return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins
         molecule = self.context.request.molecule
         start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+
+def _require_same_cores(given: Basis, basis: Basis) -> None:
+    """Refuse orbitals of a calculation with other core electrons."""
+    theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
+    if theirs != ours:
+        raise InputError(
+            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
+        )
+
+
+def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
+    """What core potentials replace, and what is left out of them."""
+    if (summary := basis.core_summary) is not None:
+        yield summary
+    found = zip(basis.symbols, basis.core_potentials, strict=True)
+    if left_out := dict.fromkeys(symbol for symbol, potential in found if potential and potential.spin_orbit):
+        yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
+    if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
+        yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:

@@ -7,8 +7,9 @@ and smeared occupations (with the free energy) included.
 
 Where linearly dependent combinations of functions are left out, the space of the orbitals moves as well. With the
 overlap of normalised functions N S N = U s U^T, N constant, and eigenvectors k that are kept and d that are not,
-dU_k = sum_d U_d (U_d^T N dS N U_k) / (s_k - s_d) + (what stays inside), which adds
-2 sum_kd (U_k^T N^-1 sum_s D_s F_s N U_d) (U_d^T N dS N U_k) / (s_k - s_d) to dE. S^-1 becomes the inverse inside.
+dU_k = sum_d U_d (U_d^T N dS N U_k) / (s_k - s_d) + (terms within the kept space), which adds
+2 sum_kd (U_k^T N^-1 sum_s D_s F_s N U_d) (U_d^T N dS N U_k) / (s_k - s_d) to dE. S^-1 becomes the inverse within the
+kept space.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from cuanto.scf.state import State
 from cuanto.terms import Term
 
 POTENTIAL_SHARE = 0.5
-"""Part of the available memory for the potentials of electrostatic forces."""
+"""Fraction of the available memory for the potentials of electrostatic forces."""
 
 
 def energy_gradient(
@@ -59,14 +60,14 @@ def energy_gradient(
 
 
 def require_gradient(state: State, unconverged: bool = False) -> None:
-    """Refuse the gradient of a state without orbitals or, unless `unconverged`, of one that is not converged."""
+    """Raise an error for a state without orbitals or, unless `unconverged`, for one that is not converged."""
     if state.D_spq is None or state.C_spm is None or state.F_spq is None:
         raise InputError("no gradient: the file has no orbitals; repeat the calculation")
     require_converged(state, unconverged)
 
 
 def require_converged(state: State, unconverged: bool) -> None:
-    """Refuse the gradient of a state that is not converged, unless it is asked for (`unconverged`)."""
+    """Raise an error for a state that is not converged, unless its gradient is explicitly requested (`unconverged`)."""
     if not state.converged and not unconverged:
         raise ConvergenceError(
             f"no gradient: the SCF is not converged, the norm of FDS - SDF is {state.gradient:.1e}; raise "

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from cuanto.errors import InputError
 from cuanto.functionals import Functional, get_functional, split_dispersion
-from cuanto.options import about_option
+from cuanto.methods.absent import require_implemented
+from cuanto.options import errors_about_option
 from cuanto.semiempirical.parameters import METHODS as NDDO
 from cuanto.system import Molecule
 
@@ -39,10 +40,10 @@ class Model:
     def of(cls, method: str, molecule: Molecule) -> Model:
         """The model of a method for a molecule."""
         name, dispersion = split_dispersion(method)
-        spins, plain = 1 if molecule.multiplicity == 1 else 2, name.lower()
+        spins, plain = 1 if molecule.valence_multiplicity == 1 else 2, name.lower()
         if plain in METHODS:
             if plain == "rhf" and spins == 2:
-                multiplicity = molecule.multiplicity
+                multiplicity = molecule.valence_multiplicity
                 raise InputError(f"rhf needs a singlet, but the multiplicity is {multiplicity}: use uhf or rohf")
             spins = spins if plain == "hf" else 1 if plain == "rhf" else 2
             named = "rhf" if spins == 1 else "uhf"
@@ -57,7 +58,7 @@ class Model:
         return bool(self.functional.exact_exchange) or self.functional.range_separation is not None
 
     @property
-    def integrated(self) -> bool:
+    def has_functional(self) -> bool:
         """Whether there is a functional, integrated on a grid."""
         return bool(self.functional.parts)
 
@@ -68,7 +69,7 @@ class Model:
         return None if separation is None else separation.omega
 
 
-@about_option("method")
+@errors_about_option("method")
 def kind_of(method: str) -> str:
     """Kind of a method: `hf`, `functional` or `semiempirical`; refuses an unknown method."""
     if not isinstance(method, str) or not method:
@@ -76,6 +77,7 @@ def kind_of(method: str) -> str:
     name = split_dispersion(method)[0]
     if method.lower() in SEMIEMPIRICAL:
         return "semiempirical"
+    require_implemented(method)
     if name.lower() in METHODS:
         return "hf"
     try:

@@ -19,7 +19,7 @@ from cuanto.options import (
     DEFAULT_METHOD,
     CalculationOptions,
     ScfOptions,
-    about_option,
+    errors_about_option,
     options_of,
     require_applicable,
     require_known,
@@ -35,7 +35,7 @@ from cuanto.terms import EXTERNAL_OPERATORS, Surroundings
 class Request:
     """One calculation; `model` is None for semiempirical methods.
 
-    `diagonaliser`: makes one that only semiempirical methods have, if the options ask for it.
+    `diagonaliser`: factory of a diagonaliser that only semiempirical methods offer, if the options choose it.
     """
 
     molecule: Molecule
@@ -55,7 +55,7 @@ class Request:
         """Check the arguments of `cuanto.energy`."""
         require_molecule(molecule)
         checked = check(method, basis, given)
-        with about_option("method"):
+        with errors_about_option("method"):
             model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
         return cls(molecule=molecule, method=method.lower(), model=model, **checked)
 
@@ -64,7 +64,7 @@ class Request:
         """Notes about options that have no effect."""
         assert self.model is not None
         notes, fitting = [], self.fitting
-        if self.options.precision != "double" and fitting == "jk" and not self.model.integrated:
+        if self.options.precision != "double" and fitting == "jk" and not self.model.has_functional:
             why = f"{self.method} has neither direct J and K nor a grid"
             notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
         if self.options.storage == "stored" and (fitting == "jk" or not self.model.exchange):
@@ -79,7 +79,7 @@ class Request:
 
 
 def require_molecule(given: object) -> None:
-    """Refuse anything that is not a molecule."""
+    """Raise an error for anything that is not a molecule."""
     if not isinstance(given, Molecule):
         raise InputError(f"molecule must be a cuanto.Molecule, not {type(given).__name__}")
 
@@ -97,9 +97,9 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
     if method.lower() == "rohf" and scf.smearing:
         # The orbital energies depend on the convention for the coupled matrix: a Fermi level has no meaning.
         raise InputError("rohf has no unique orbital energies to smear: use uhf, or leave out smearing")
-    with about_option("guess"):
+    with errors_about_option("guess"):
         _check_guess(options.guess, method, kind)
-    with about_option("grid"):
+    with errors_about_option("grid"):
         grid = GridSettings.of(DEFAULT_GRID if options.grid is None else options.grid)
     return {
         "kind": kind,
@@ -126,7 +126,7 @@ def _surroundings(options: CalculationOptions) -> Surroundings:
     operators = {name: getattr(options, name) for name in EXTERNAL_OPERATORS}
     if options.point_charges is None:
         return Surroundings.of(**operators)
-    with about_option("point_charges"):
+    with errors_about_option("point_charges"):
         try:
             charges, positions = options.point_charges
         except (TypeError, ValueError):

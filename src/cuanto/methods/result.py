@@ -152,7 +152,7 @@ class Result:
 
     @cached_property
     def basis_name(self) -> str | None:
-        """Name of the orbital basis; None for methods that have none to choose."""
+        """Name of the orbital basis; None for methods without a choice of basis."""
         return None
 
     @property
@@ -167,7 +167,7 @@ class Result:
 
     @cached_property
     def backend_name(self) -> str:
-        """Where it was computed: cpu or cuda; empty where a file does not say."""
+        """Where it was computed: cpu or cuda; empty if unknown."""
         return self.backend.name
 
     @cached_property
@@ -250,7 +250,7 @@ class GaussianResult(Result):
 
     @cached_property
     def gradient(self) -> Array:
-        """Gradient dE/dR_ax, Hartree/Bohr; computed when it is asked for first, without another SCF."""
+        """Gradient dE/dR_ax, Hartree/Bohr; computed on first access, without another SCF."""
         return self._gradients[0]
 
     @cached_property
@@ -264,7 +264,7 @@ class GaussianResult(Result):
             return self.gradients
         if self.state.F_spq is None:
             raise self._lacks("Fock matrix")
-        from cuanto.methods.gaussian import Calculation  # which knows requests, and these know results
+        from cuanto.methods.gaussian import Calculation  # imported here, because requests import results
         from cuanto.methods.request import Request
 
         keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)

@@ -45,8 +45,9 @@ from cuanto.semiempirical.terms import Constant, Core, Moment, Repulsion, orthon
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
-MOST_FOLLOWED = 2000
-"""Orbitals of molecules whose stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
+MAX_STABILITY_ORBITALS = 2000
+"""Largest number of orbitals for which stability is tested by default: the test keeps dozens of vectors of o x v
+numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options of molecules that are computed together."""
 
@@ -56,7 +57,8 @@ class Semiempirical:
     """A molecule with a semiempirical method, ready for the SCF.
 
     `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the last ones are always in double. `diagonaliser`: makes the one to use instead.
+    (None: on a CPU); the last ones are always in double. `diagonaliser`: factory of the one to use instead of the
+    default.
     """
 
     molecule: Molecule
@@ -91,10 +93,10 @@ class Semiempirical:
 
     @cached_property
     def scf(self) -> ScfOptions:
-        """The options, with what is chosen automatically."""
+        """The options, with automatic choices made."""
         if self.options.stability != "auto":
             return self.options
-        follow = self.layout.ambiguous and self.layout.orbitals <= MOST_FOLLOWED and self.options.aufbau
+        follow = self.layout.ambiguous and self.layout.orbitals <= MAX_STABILITY_ORBITALS and self.options.aufbau
         return replace(self.options, stability="follow" if follow else "none")
 
     @cached_property
@@ -105,8 +107,8 @@ class Semiempirical:
     @cached_property
     def engine(self) -> PairEngine:
         """Kernels for this geometry."""
-        place = (positions([self.molecule]), self.backend, self.budget)
-        engine = PairEngine(self.layout, *place, self.mopac_compatible)
+        setup = (positions([self.molecule]), self.backend, self.budget)
+        engine = PairEngine(self.layout, *setup, self.mopac_compatible)
         with self.timings.measure("kernels"):
             engine.prepare()
         return engine
@@ -138,14 +140,14 @@ class Semiempirical:
         occupations = choose_occupations(options, filled, self.layout.orbitals)
         problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
-        made = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
+        diagonaliser = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = Moment(self.layout, R_ax, self.backend)
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
-        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, made, start, self.budget)
+        begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, diagonaliser, start, self.budget)
         done = 0
-        if isinstance(made, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
-            steps = RotationStep(problem, made, moment, int(options.history))
+        if isinstance(diagonaliser, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
+            steps = RotationStep(problem, diagonaliser, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 final = options.stability == "none" or state.iteration == options.max_iterations
@@ -154,10 +156,10 @@ class Semiempirical:
             if final and (state.converged or done == options.max_iterations):
                 return
             options = replace(options, max_iterations=options.max_iterations - done)
-            made.restart()
+            diagonaliser.restart()
             with self.timings.measure("diagonalisation"), frame.blas_threads:
-                begin = made.first(state.F_spq)
-        for state in search(problem, begin, options, made, criteria, frame.X_pm):
+                begin = diagonaliser.first(state.F_spq)
+        for state in search(problem, begin, options, diagonaliser, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step
             yield replace(state, iteration=state.iteration + done, step=step)
 
@@ -199,7 +201,8 @@ class Semiempirical:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the parameters of the method lack for this molecule, and which electrons they leave out."""
+        """Warnings about parameters that are missing for this molecule, and about electrons that the method leaves
+        out."""
         notes, multiplicity = [], self.molecule.multiplicity
         if pairs := unknown_pairs(self.layout):
             names = ", ".join("-".join(pair) for pair in pairs)
@@ -312,8 +315,8 @@ def semiempirical_energies(
     """Results of many molecules in the order given; those of one composition are computed together.
 
     Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
-    Results of molecules computed together have no density matrix. With other options than the tolerances of energy and
-    gradient each molecule is computed alone.
+    Results of molecules computed together have no density matrix. If options other than the energy and gradient
+    tolerances are given, each molecule is computed separately.
     """
     checked, diagonaliser = settings(options)
     if not options.keys() <= set(BATCH_OPTIONS):

@@ -16,19 +16,19 @@ import numpy as np
 
 from cuanto.errors import InputError
 from cuanto.system import Molecule
-from cuanto.system.text import parse_real, parse_whole, quoted
+from cuanto.system.text import parse_real, parse_whole, quote
 from cuanto.units import BOHR_IN_ANGSTROM
 
 ATOMS = {"atom": 1, "distance": 2, "angle": 3, "dihedral": 4}
 """Kinds of constraints, and their numbers of atoms."""
-PLACES = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
-"""Numbers that follow the atoms."""
+VALUE_COUNTS = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
+"""Numbers of values that follow the atoms."""
 MOST_POINTS = 10_000
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A coordinate with its atoms (numbered from 0); `value`: that which it is set to (Bohr, radians), if it is."""
+    """A coordinate with its atoms (numbered from 0); `value`: the value it is set to (Bohr, radians), or None."""
 
     kind: str
     atoms: tuple[int, ...]
@@ -53,7 +53,7 @@ class Constraint:
 def read_constraints(
     molecule: Molecule, freeze: Iterable[Any] = (), set: Iterable[Any] = (), scan: Iterable[Any] = ()
 ) -> list[list[Constraint]]:
-    """The constraints of every point of a scan; a single list without one. Several scans form a grid."""
+    """Read the constraints of every point of a scan; a single list if nothing is scanned. Several scans form a grid."""
     fixed = [_parse(text, "freeze", molecule)[0] for text in freeze]
     fixed += [_parse(text, "set", molecule)[0] for text in set]
     scans = [_parse(text, "scan", molecule) for text in scan]
@@ -73,16 +73,16 @@ def _parse(given: Any, what: str, molecule: Molecule) -> list[Constraint]:
     kind = words[0].lower() if words else ""
     if kind not in ATOMS or (kind == "atom" and what != "freeze"):
         known = [name for name in ATOMS if name != "atom" or what == "freeze"]
-        raise InputError(f"{what} {quoted(text)}: begin with {', '.join(known)}")
+        raise InputError(f"{what} {quote(text)}: begin with {', '.join(known)}")
     many = ATOMS[kind]
-    if len(words) != 1 + many + len(PLACES[what]):
-        wanted = " ".join([kind, *"ABCD"[:many], *PLACES[what]])
-        raise InputError(f"{what} {quoted(text)}: write {wanted}, with atoms numbered from 1, Angstrom and degrees")
-    one = Constraint(kind, _atoms(words[1 : 1 + many], f"{what} {quoted(text)}", molecule))
+    if len(words) != 1 + many + len(VALUE_COUNTS[what]):
+        wanted = " ".join([kind, *"ABCD"[:many], *VALUE_COUNTS[what]])
+        raise InputError(f"{what} {quote(text)}: write {wanted}, with atoms numbered from 1, Angstrom and degrees")
+    one = Constraint(kind, _atoms(words[1 : 1 + many], f"{what} {quote(text)}", molecule))
     numbers = [parse_real(word) for word in words[1 + many :]]
-    values = _values(numbers, what, f"{what} {quoted(text)}")
+    values = _values(numbers, what, f"{what} {quote(text)}")
     for value in values:
-        _check_value(one, value, f"{what} {quoted(text)}")
+        _check_value(one, value, f"{what} {quote(text)}")
     return [replace(one, value=None if value is None else value * one.unit) for value in values]
 
 
@@ -98,9 +98,9 @@ def _atoms(words: Sequence[str], where: str, molecule: Molecule) -> tuple[int, .
 
 
 def _values(numbers: Sequence[float | None], what: str, where: str) -> list[float | None]:
-    """Values in Angstrom or degrees; None keeps the one that is there."""
+    """Values in Angstrom or degrees; None keeps the current value."""
     if any(number is None for number in numbers):
-        raise InputError(f"{where}: {', '.join(PLACES[what])} must be numbers")
+        raise InputError(f"{where}: {', '.join(VALUE_COUNTS[what])} must be numbers")
     if what != "scan":
         return list(numbers) or [None]
     first, last, points = (float(number) for number in numbers if number is not None)

@@ -1,9 +1,9 @@
 """Convergence of an optimisation: four criteria with Gaussian's values, which must all be met.
 
-The gradient is that of the current geometry; the displacement is that of the step which would follow (as in Gaussian
+The gradient is that of the current geometry; the displacement is that of the next step (as in Gaussian
 and in H. B. Schlegel, J. Comput. Chem. 3, 214 (1982), doi:10.1002/jcc.540030212), after superposition. Both are taken
-over Cartesian components. If the gradient is a hundred times smaller than it has to be, the displacement does not
-matter: the surface is flat.
+over Cartesian components. If the gradient is a hundred times below its limits, the surface is flat and the displacement
+does not matter.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Criteria:
 
     @classmethod
     def of(cls, given: str | Mapping[str, Any] | Criteria) -> Criteria:
-        """The criteria with this name, or with these values; what is not given is that of `normal`."""
+        """Make criteria from a name or from values by name; values that are not given are those of `normal`."""
         if isinstance(given, Criteria):
             return given
         if isinstance(given, Mapping):
@@ -57,7 +57,7 @@ class Criteria:
 
     @property
     def energy(self) -> float:
-        """Largest change of the energy, Hartree, that the step which would follow may promise.
+        """Largest energy change, Hartree, that may be predicted for the next step.
 
         In a large molecule many small components add up. `normal` and tighter criteria have 1e-6 Hartree.
         """
@@ -75,12 +75,12 @@ PRESETS = {
     "tight": Criteria(1e-5, 1.5e-5, 4e-5, 6e-5),
     "verytight": Criteria(1e-6, 2e-6, 4e-6, 6e-6),
 }
-"""Gaussian 16's values, by the names that Gaussian and others have for them."""
+"""Gaussian 16's values, by the names that Gaussian and other programs use."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared with the criteria; a displacement is NaN where no step follows."""
+    """Values that are compared with the criteria; the displacement is NaN if there is no next step."""
 
     gradient_rms: float
     gradient_max: float
@@ -100,7 +100,7 @@ def size(values: Array) -> tuple[float, float]:
     return float(np.sqrt(np.mean(values**2))), float(np.abs(values).max())
 
 
-def superposed(R_ax: Array, S_ax: Array) -> Array:
+def superpose(R_ax: Array, S_ax: Array) -> Array:
     """R_ax, moved and rotated on S_ax; both have their centre in the origin afterwards.
 
     W. Kabsch, Acta Cryst. A 32, 922 (1976), doi:10.1107/S0567739476001873.
@@ -113,6 +113,6 @@ def superposed(R_ax: Array, S_ax: Array) -> Array:
 
 
 def displacement(R_ax: Array, S_ax: Array) -> Array:
-    """How the atoms have moved from S_ax to R_ax, without translation and rotation of the whole molecule."""
-    moved: Array = superposed(R_ax, S_ax) - (S_ax - S_ax.mean(axis=0))
+    """Displacement of the atoms from S_ax to R_ax, without translation and rotation of the whole molecule."""
+    moved: Array = superpose(R_ax, S_ax) - (S_ax - S_ax.mean(axis=0))
     return moved

@@ -1,8 +1,8 @@
-"""Displacements of atoms for a Hessian: those that symmetry cannot supply, and the Hessian from their gradients.
+"""Displacements of atoms that a Hessian needs in view of symmetry, and the Hessian from their gradients.
 
 If an operation maps the molecule onto itself, it maps the gradient of a displaced molecule onto that of the molecule
 with the image of the displacement. One atom of each set of equivalent ones is displaced, along as few directions as
-reach all of space together with their images, and in one sense only where an operation reverses the direction.
+span space together with their images, and only forwards if an operation reverses the direction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Displacement:
     direction: tuple[float, float, float]
     sign: int
 
-    def applied(self, R_ax: Array, step: float) -> Array:
+    def apply(self, R_ax: Array, step: float) -> Array:
         """Displaced positions, Bohr."""
         moved_ax = R_ax.copy()
         moved_ax[self.atom] += self.sign * step * np.array(self.direction)
@@ -46,9 +46,9 @@ class DisplacementPlan:
 
     def __init__(self, atoms: int, operations: Sequence[Operation], step: float) -> None:
         self.atoms, self.operations, self.step = atoms, list(operations), step
-        self.displacements = list(self._needed())
+        self.displacements = list(self._select())
 
-    def _needed(self) -> Iterator[Displacement]:
+    def _select(self) -> Iterator[Displacement]:
         for a in self.representatives():
             site = [one for one in self.operations if one.image_a[a] == a]
             for direction_x in independent_directions([one.R_xy for one in site]):
@@ -64,7 +64,7 @@ class DisplacementPlan:
 
     def hessian(self, R_ax: Array, gradient: Callable[[Array], Array]) -> Array:
         """Hessian [3N, 3N] at the positions R_ax (Bohr) of a function that returns gradients."""
-        moved = (one.applied(R_ax, self.step) for one in self.displacements)
+        moved = (one.apply(R_ax, self.step) for one in self.displacements)
         return self.derivatives({k: (gradient(place), np.zeros(3)) for k, place in enumerate(moved)})[0]
 
     def derivatives(self, slopes: Mapping[int, Slopes]) -> tuple[Array, Array, float]:
@@ -168,7 +168,7 @@ def _candidate_directions(site: Sequence[Array]) -> list[Array]:
 
 
 def _distinct(vectors: Sequence[Array]) -> list[Array]:
-    """Vectors without those that are parallel to an earlier one."""
+    """Drop vectors that are parallel to an earlier one."""
     units = np.array([one / np.linalg.norm(one) for one in vectors])
     parallel = 1 - np.abs(units @ units.T) < SAME**2 + 1e-12
     return [one for k, one in enumerate(vectors) if not parallel[k, :k].any()]

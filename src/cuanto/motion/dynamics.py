@@ -1,4 +1,4 @@
-"""Molecular dynamics on the surface of any method, with the integrators of ASE, and in its units inside.
+"""Molecular dynamics on the surface of any method, with ASE's integrators (and internally ASE's units).
 
 Constant energy (velocity Verlet), or constant temperature by Langevin's equation or a chain of Nose-Hoover thermostats.
 After every step the state of the run is on the disk: the same run continues from there.
@@ -37,7 +37,7 @@ except ImportError:
 
 THERMOSTATS = ("none", "langevin", "nose-hoover")
 NOT_STARTED = -1
-"""Number of the last step of a run without any."""
+"""Step number of a run that has not started."""
 POINTS = 5
 """Steps from which start orbitals are extrapolated."""
 
@@ -71,7 +71,8 @@ class DynamicsSettings:
 class Step:
     """One step: time in fs, energies in Hartree, temperature in K.
 
-    `conserved`: what an exact integration keeps constant (None for Langevin's equation, which has no such quantity).
+    `conserved`: the energy that an exact integration would conserve (None for Langevin's equation, which has no such
+    quantity).
     `iterations`: those of the SCF.
     """
 
@@ -94,7 +95,8 @@ class DynamicsResult:
 
     @property
     def drift(self) -> float | None:
-        """Slope of the conserved energy, Hartree per atom and ps; None without one or with fewer than three steps."""
+        """Slope of the conserved energy, Hartree per atom and ps; None if there is none, or for fewer than three
+        steps."""
         if len(self.steps) < 3 or self.steps[0].conserved is None:
             return None
         time = np.array([step.time for step in self.steps]) / 1000.0
@@ -160,7 +162,7 @@ class Dynamics:
 
     def _steps(self, steps: int, every: int) -> Iterator[tuple[Step, Result]]:
         if self.number == NOT_STARTED:
-            self._save()  # a trajectory without a state would be somebody else's
+            self._save()  # a trajectory without a state belongs to something else
             self._atoms.get_forces()
             self.number = 0
             yield self._finish(every)
@@ -215,7 +217,9 @@ class Dynamics:
         atoms, temperature = self._atoms, self.settings.temperature
         mass_a = atoms.get_masses()
         v_ax = self._random.standard_normal((len(atoms), 3)) * np.sqrt(ase_units.kB * temperature / mass_a)[:, None]
-        atoms.set_velocities(v_ax if self.settings.thermostat != "none" else at_rest(atoms.positions, v_ax, mass_a))
+        atoms.set_velocities(
+            v_ax if self.settings.thermostat != "none" else remove_overall_motion(atoms.positions, v_ax, mass_a)
+        )
         if self.settings.thermostat == "none" and temperature and self._freedom:
             atoms.set_velocities(atoms.get_velocities() * np.sqrt(temperature / self._temperature()))
 
@@ -260,7 +264,7 @@ class Dynamics:
         return found
 
     def _identity(self) -> dict[str, Any]:
-        """Data that are equal for two parts of the same run."""
+        """Data that identify a run."""
         surface, molecule = self.surface, self.surface.molecule
         return {
             "symbols": list(molecule.symbols),
@@ -300,8 +304,8 @@ class Dynamics:
             self._integrator._q, self._integrator._p = self._atoms.get_positions(), self._atoms.get_momenta()
 
 
-def at_rest(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
-    """Velocities without those of the centre of mass and of the rotation about it."""
+def remove_overall_motion(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
+    """Remove the velocity of the centre of mass and the rotation about it."""
     r_ax = R_ax - mass_a @ R_ax / mass_a.sum()
     v_ax = v_ax - mass_a @ v_ax / mass_a.sum()
     momentum_x = (mass_a[:, None] * np.cross(r_ax, v_ax)).sum(axis=0)

@@ -1,6 +1,6 @@
 """Follow imaginary modes downhill: displace the atoms along them, optimise, and compute the vibrations again.
 
-Geometries that were optimised are kept in the journal of the Hessian, so that an interrupted call goes on.
+Geometries that were optimised are kept in the journal of the Hessian, so that an interrupted call can continue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_ROUNDS = 6
 AMPLITUDE = 0.3
 """Largest displacement of an atom along an imaginary mode, Bohr."""
 CONVERGENCE = "tight"
-"""Of the optimisations: loose ones leave imaginary modes of their own."""
+"""Criteria of the optimisations: with looser ones, spurious imaginary modes remain."""
 
 
 class ModeFollower:
@@ -40,14 +40,14 @@ class ModeFollower:
         self._compute, self._about, self._journal = compute, about, journal
 
     def run(self, molecule: Molecule) -> Vibrations:
-        """Vibrations at a minimum or, after MAX_ROUNDS optimisations, wherever they have led."""
+        """Vibrations at a minimum or, after MAX_ROUNDS optimisations, at the last geometry."""
         notes: list[str] = []
         vibrations = self._compute(molecule)
         for number in range(1, MAX_ROUNDS + 1):
             if not len(vibrations.imaginary):
                 break
             before, lowest = vibrations.energy, float(vibrations.imaginary[0])
-            minimum = self._optimised(displaced(vibrations, 1 if number % 2 else -1))
+            minimum = self._optimise_from(displace(vibrations, 1 if number % 2 else -1))
             vibrations = self._compute(minimum)
             notes.append(
                 f"followed {lowest:.1f} cm^-1: energy {vibrations.energy - before:+.2e} Hartree, "
@@ -56,8 +56,8 @@ class ModeFollower:
             logger.info("%s", notes[-1])
         return replace(vibrations, notes=(*notes, *vibrations.notes))
 
-    def _optimised(self, start: Molecule) -> Molecule:
-        """The nearest minimum, from the journal or by an optimisation."""
+    def _optimise_from(self, start: Molecule) -> Molecule:
+        """Find the nearest minimum, from the journal or by an optimisation."""
         from cuanto.motion.optimize import optimize  # geomeTRIC is optional
 
         method, basis, options = self._about
@@ -72,8 +72,8 @@ class ModeFollower:
         return found.molecule
 
 
-def displaced(vibrations: Vibrations, sign: int) -> Molecule:
-    """The molecule displaced along the sum of its imaginary modes."""
+def displace(vibrations: Vibrations, sign: int) -> Molecule:
+    """Displace the molecule along the sum of its imaginary modes."""
     m = vibrations.molecule
     shift_ax = sign * vibrations.modes[vibrations.wavenumbers < 0].sum(axis=0)
     shift_ax *= AMPLITUDE / np.linalg.norm(shift_ax, axis=1).max()

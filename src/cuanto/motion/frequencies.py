@@ -37,10 +37,10 @@ def frequencies(
     """Compute the Hessian of a molecule from gradients of displaced geometries, its vibrations and thermochemistry.
 
     `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949}.
-    `step`: displacement of the atoms, Bohr. `symmetry`: take gradients of equivalent displacements from each other
-    (None: as far as the grid of a functional allows it, and not with point charges or a field).
+    `step`: displacement of the atoms, Bohr. `symmetry`: derive gradients of equivalent displacements from each other
+    (None: if the grid of a functional allows it, and not with point charges or a field).
     `follow_imaginary`: displace the atoms along imaginary modes, optimise (with geomeTRIC) and compute again until no
-    imaginary mode is left; the geometry is then `.molecule` of what is returned.
+    imaginary mode is left; the geometry is then the `.molecule` of the result.
     `workers`: processes of one thread each on this machine (0: this process; None: one for each core, but this process
     if there is a GPU or little to do). `scheduler`: address of a Dask scheduler whose workers are used instead.
     `journal`: file of finished displacements, which are not computed again. `on_task` is called with the numbers of

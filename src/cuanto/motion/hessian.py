@@ -25,18 +25,19 @@ from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
-from cuanto.motion.tasks import evaluate_task, moved_basis, plain_arguments, plain_guess, plain_molecule, read_guess
+from cuanto.motion.tasks import evaluate_task, move_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.scf.secants import Secants
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
 STEP = 0.005
-"""Bohr. The error of a wavenumber is about 0.8 step^2 of it: 0.08 cm^-1 of a stretching vibration at 4000 cm^-1."""
+"""Bohr. The relative error of a wavenumber is about 0.8 step^2: 0.08 cm^-1 for a stretching vibration at 4000 cm^-1."""
 TOLERANCES = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
-"""Of the SCF; an error of 1e-8 of a gradient is one of 1e-6 Hartree/Bohr^2 of a second derivative."""
+"""Tolerances of the SCF; an error of 1e-8 in a gradient becomes 1e-6 Hartree/Bohr^2 in a second derivative."""
 ISOTROPIC = 302
-"""Points per shell of a grid from which operations that it lacks are used as well. A grid has a fixed orientation; with
+"""Points per shell of a grid from which on all operations are used, not only those of the grid. A grid has a fixed
+orientation; with
 302 points symmetry changes wavenumbers by 0.1 to 0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 by less than 0.1.
 """
 EXACT = 1e-6
@@ -45,7 +46,7 @@ SHORT = 20.0
 SHARE = 0.8
 """Fraction of the free memory for all processes together."""
 AHEAD = 64
-"""Tasks given to a Dask scheduler ahead of their results."""
+"""Maximum number of unfinished tasks submitted to a Dask scheduler."""
 MAX_TRIES = 2
 """Attempts at a task whose worker was lost."""
 
@@ -54,7 +55,7 @@ Watcher = Callable[[int, int], object]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Hessian:
-    """Second derivatives of an energy, Hartree/Bohr^2 in `matrix` [3N, 3N], and what they belong to.
+    """Second derivatives of an energy, Hartree/Bohr^2 in `matrix` [3N, 3N], with molecule, method and basis.
 
     `dipole_derivatives` [3N, 3] about a fixed origin, e. `gradient`: at the reference geometry. `asymmetry`: largest
     difference of two elements of the raw matrix that should be equal. `displacements`: number of gradients computed.
@@ -77,7 +78,7 @@ class Hessian:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Where displaced geometries are computed, and where finished ones are kept.
+    """Where displaced geometries are computed, and where finished ones are stored.
 
     `workers`: processes of one thread each on this machine (0: this process; None: one for each core, but this process
     if there is a GPU or little to do). `scheduler`: address of a Dask scheduler whose workers are used instead.
@@ -94,7 +95,8 @@ class Work:
 class HessianCalculation:
     """The Hessian of a molecule: reference, displaced geometries, derivatives.
 
-    `symmetry`: take gradients of equivalent displacements from each other; None: if the grid of a functional allows it
+    `symmetry`: derive gradients of equivalent displacements from each other; None: if the grid of a functional allows
+    it
     (coarse grids share few operations with the molecule). Point charges and fields have no symmetry.
     """
 
@@ -151,7 +153,7 @@ class HessianCalculation:
         )
 
     def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
-        """The result at the reference geometry; from the orbitals of the journal it takes an iteration or two."""
+        """The result at the reference geometry; with the orbitals of the journal it takes an iteration or two."""
         key = calculation_key(self.molecule, *self._about, "orbitals")
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
@@ -170,7 +172,7 @@ class HessianCalculation:
             raise InputError("symmetry cannot be used with point charges or a field: leave out one of them")
         if surroundings or self.symmetry is False:
             return found[:1]
-        integrated = request.model is not None and request.model.integrated
+        integrated = request.model is not None and request.model.has_functional
         if integrated and request.grid.numbers(1)[1] < ISOTROPIC and self.symmetry is None:
             return [one for one in found if _is_octahedral(one)]
         return found
@@ -191,7 +193,7 @@ class HessianCalculation:
                 found[k] = np.array(line["gradient"]), np.array(line["dipole"])
         watch = self.work.on_task or (lambda done, total: None)
         watch(len(found), len(plan.displacements))
-        for k, values in self._computed(plan.displacements, waiting, reference):
+        for k, values in self._compute(plan.displacements, waiting, reference):
             if self._journal is not None:
                 self._journal.append({"key": self._key(plan.displacements[k]), **values}, safely=True)
             found[k] = np.array(values["gradient"]), np.array(values["dipole"])
@@ -199,13 +201,13 @@ class HessianCalculation:
         return found
 
     def _key(self, displacement: Displacement) -> str:
-        return calculation_key(self._displaced(displacement), *self._about, "displaced")
+        return calculation_key(self._displace(displacement), *self._about, "displaced")
 
-    def _displaced(self, displacement: Displacement) -> Molecule:
+    def _displace(self, displacement: Displacement) -> Molecule:
         m = self.molecule
-        return Molecule(m.symbols, displacement.applied(m.R_ax, self.step), m.charge, m.multiplicity)
+        return Molecule(m.symbols, displacement.apply(m.R_ax, self.step), m.charge, m.multiplicity)
 
-    def _computed(
+    def _compute(
         self, displacements: Sequence[Displacement], waiting: Sequence[int], reference: Result
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Compute displacements in any order; a lost worker's task is tried again."""
@@ -220,7 +222,7 @@ class HessianCalculation:
             while tasks or running:
                 while tasks and running < ahead:
                     k = tasks.popleft()
-                    molecule = self._displaced(displacements[k])
+                    molecule = self._displace(displacements[k])
                     task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule)}
                     task |= {"guess": guess, "secants": secants}
                     runner.submit(str(k), evaluate_task, task | self._arguments(molecule, keywords, here))
@@ -237,9 +239,9 @@ class HessianCalculation:
 
     def _arguments(self, molecule: Molecule, keywords: Mapping[str, Any], here: bool) -> dict[str, Any]:
         """Method, basis and keywords of a task; plain data unless it stays in this process (`here`)."""
-        basis, given = moved_basis(self.basis, molecule), dict(keywords)
+        basis, given = move_basis(self.basis, molecule), dict(keywords)
         if "auxbasis" in given:
-            given["auxbasis"] = moved_basis(given["auxbasis"], molecule)
+            given["auxbasis"] = move_basis(given["auxbasis"], molecule)
         found = {"method": self.method, "basis": basis, "keywords": given}
         if here:
             return found

@@ -1,7 +1,7 @@
-"""The first Hessian of a minimisation: geomeTRIC's diagonal model with the angles that its coordinates leave out.
+"""The initial Hessian of a minimisation: geomeTRIC's diagonal model, with the angles that its coordinates leave out.
 
 geomeTRIC drops one of three angles around an atom in a plane, which is redundant as a coordinate. Its force constant
-counts nevertheless: without it rings are too soft, and the first step goes too far. Force constants of angles are
+matters nevertheless: without it rings are too soft, and the first step is too long. Force constants of angles are
 H. B. Schlegel's, Theor. Chim. Acta 66, 333 (1984), doi:10.1007/BF00554788.
 """
 
@@ -17,11 +17,11 @@ from cuanto.arrays import Array
 WITH_HYDROGEN, OF_OTHERS = 0.160, 0.250
 """Force constants of angles, Hartree/rad^2."""
 LINEAR = 0.985
-"""Angles with a larger cosine have coordinates of another kind."""
+"""Angles with a larger cosine are described by other coordinates."""
 
 
 def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:
-    """Let geomeTRIC's coordinates of a molecule guess their Hessian with all angles; `angle` is its class of them."""
+    """Make geomeTRIC's coordinates include all angles in their model Hessian; `angle` is its class of angles."""
     model = coordinates.guess_hessian
     listed = [one for one in coordinates.Prims.Internals if isinstance(one, angle)]
     missing = [one for one in _angles(system, angle) if one not in listed]

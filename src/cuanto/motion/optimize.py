@@ -38,7 +38,7 @@ SHIFT = 0.005
 class Step:
     """One geometry of an optimisation with its energy and gradient (Hartree, Bohr).
 
-    `change`: of the energy since the last accepted geometry, NaN in the first. `measures` are compared with the
+    `change`: energy change since the last accepted geometry, NaN for the first. `measures` are compared with the
     criteria of convergence, and `met` says which of them are met. A step that led upwards may be rejected: `accepted`.
     `stage` names the part of the whole: a pre-optimisation, a point of a scan, a direction of a path; else it is empty.
     """
@@ -73,9 +73,9 @@ class PathPoint:
 class OptimizationResult:
     """The end of an optimisation.
 
-    `molecule`, `energy` and `result` are those of the last geometry; of a reaction path and of a scan those of its last
-    point, and `points` has all of them. `steps`: every geometry that was computed, in order; `initial`: the molecule
-    that was given; `settings` are what was asked for.
+    `molecule`, `energy` and `result` are those of the last geometry; for a reaction path or a scan those of its last
+    point, and `points` has all of them. `steps`: every computed geometry, in order; `initial`: the given molecule;
+    `settings`: those of the optimisation.
     """
 
     initial: Molecule
@@ -149,7 +149,7 @@ def optimize(
 
 
 class Search:
-    """An optimisation with all its parts; `run` does it."""
+    """An optimisation with all its parts; `run` performs it."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Search:
         return calculation_key(self.molecule, s.method, s.basis, s.options, OPTIMISATION, self.settings.plain())
 
     def record_in(self, journal: str | os.PathLike[str] | None, trajectory: str | os.PathLike[str] | None) -> int:
-        """Keep evaluations and geometries in files; the number of evaluations that the journal has already."""
+        """Keep evaluations and geometries in files; returns the number of evaluations already in the journal."""
         self._recorder = Recorder(journal, self.key if journal is not None else "")
         if trajectory is not None:
             self._trajectory = Trajectory(trajectory)
@@ -186,7 +186,7 @@ class Search:
         return self._recorder.known
 
     def run(self, watch: OnStep) -> OptimizationResult:
-        """Optimise; the journal is removed in the end."""
+        """Optimise; the journal is removed at the end."""
         self._watch, begin, settings = watch, time.perf_counter(), self.settings
         start = self.molecule
         if settings.pre is not None:
@@ -228,7 +228,7 @@ class Search:
         kind: str,
         stage: str = "",
     ) -> tuple[Molecule, bool]:
-        """Go to a stationary point; whether it was reached."""
+        """Search for a stationary point; returns whether it was reached."""
         settings = self.settings
         criteria = PRESETS["normal"] if stage == PRE else settings.criteria
         if start.natom == 1:
@@ -248,7 +248,7 @@ class Search:
                 if point.accepted:
                     end, before = step.molecule, point.energy
                     if _is_converged(point, step, criteria):
-                        # A search that has lost its mode may end in a minimum.
+                        # A search that no longer follows its mode may end in a minimum.
                         return end, kind != "ts" or point.descents > 0
                 if number >= settings.max_steps:
                     break
@@ -261,7 +261,7 @@ class Search:
         return True
 
     def _scan(self, start: Molecule) -> tuple[Molecule, list[PathPoint]]:
-        """Optimise every point of a scan, each from the one before."""
+        """Optimise every point of a scan, each starting from the previous one."""
         points: list[PathPoint] = []
         for number, constraints in enumerate(self.constraints, start=1):
             scanned = ", ".join(f"{one} {one.shown}" for one in constraints[-len(self.settings.scan) :])
@@ -319,7 +319,7 @@ class Search:
         ]
 
     def _hessian(self, molecule: Molecule, source: str) -> Array | None:
-        """The first Hessian; None: geomeTRIC's model."""
+        """The initial Hessian; None: geomeTRIC's model."""
         if source == "model":
             return None
         plan = DisplacementPlan(molecule.natom, [identity(molecule.natom)], SHIFT)
@@ -357,7 +357,7 @@ class Search:
 
 
 def _is_converged(point: Point, step: Step, criteria: Criteria) -> bool:
-    """Whether all criteria are met, by a step that nothing has shortened, or the surface is flat."""
+    """Whether all criteria are met without the step having been shortened, or the surface is flat."""
     small = abs(point.expected) <= criteria.energy and not point.limited
     return point.satisfied and (criteria.flat(step.measures) or (all(step.met) and small))
 

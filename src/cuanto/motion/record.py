@@ -1,7 +1,7 @@
-"""The journal of an optimisation: every energy and gradient, so that an interrupted one goes on where it was.
+"""The journal of an optimisation: every energy and gradient, so that an interrupted one can continue where it stopped.
 
-geomeTRIC's steps follow from energies and gradients alone: given those of the journal it comes to the same geometry.
-Lines belong to a key, a hash of everything the result depends on: another calculation does not continue them.
+geomeTRIC's steps depend only on energies and gradients: given those of the journal, it reaches the same geometry. Each
+line has a key, a hash of everything the result depends on, so that it is not used for another calculation.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,18 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.basis import Basis
-from cuanto.basis.library import is_file
+from cuanto.basis.library import files_of_set, is_file
+from cuanto.basis.names import split_names
+from cuanto.files import draft_of
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.surface import Surface
 from cuanto.options import OPTIONS
 from cuanto.system import Molecule
+from cuanto.system.text import file_bytes
 
 SAME = 1e-6
-"""Bohr. Positions closer than this are those of the journal: another machine may round differently."""
+"""Bohr. Positions that differ by less are taken to be those of the journal: another machine may round differently."""
 
 
 def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Mapping[str, Any], *more: Any) -> str:
@@ -35,23 +38,36 @@ def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Ma
     Options such as `backend` and `max_memory` are not part of it: a run may be continued on another machine.
     """
     what = {name: value for name, value in keywords.items() if OPTIONS[name].affects_result}
-    sets = [content_of(basis), content_of(what.pop("auxbasis", None))]
+    sets = [content_of(one, molecule.elements) for one in (basis, what.pop("auxbasis", None))]
     parts = [molecule.symbols, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
     text = json.dumps([import_module("cuanto").__version__, *parts], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
 
 
-def content_of(basis: object) -> object:
-    """The name of a basis, or a hash of its file or functions."""
+def content_of(basis: object, elements: Sequence[str] = ()) -> object:
+    """The name of a basis, with a hash of its functions if these are not determined by the version of cuanto.
+
+    Files, also those of CUANTO_BASIS_PATH, may be edited.
+    """
     if isinstance(basis, Basis):
         numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
         return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
-    if not isinstance(basis, str) or not is_file(basis):
+    if isinstance(basis, Mapping):
+        return {str(key): content_of(one, elements) for key, one in basis.items()}
+    if isinstance(basis, os.PathLike):
+        basis = os.fspath(basis)
+    if not isinstance(basis, str):
         return basis
+    if (parts := split_names(basis)) is not None:
+        return content_of(parts, elements)
+    files = [Path(os.path.expanduser(basis))] if is_file(basis) else files_of_set(basis, elements)
     try:
-        return hashlib.sha256(Path(basis).expanduser().read_bytes()).hexdigest()
+        contents = [file_bytes(path) for path in files]
     except OSError:
         return basis  # reported when it is used
+    if is_file(basis):
+        return hashlib.sha256(contents[0]).hexdigest()
+    return [basis, hashlib.sha256(b"\0".join(contents)).hexdigest()] if contents else basis
 
 
 def _plain(value: Any) -> Any:
@@ -59,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 class Recorder:
-    """Energies and gradients in the order in which they were asked for; those of the journal are not computed again."""
+    """Energies and gradients in the order of their evaluation; those in the journal are not computed again."""
 
     def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
         self.path = None if path is None else Path(path)
@@ -76,7 +92,7 @@ class Recorder:
         return len(self._known)
 
     def _read(self, file: JsonLines) -> list[dict[str, Any]]:
-        """Evaluations of this key; an evaluation that was repeated replaces itself and what followed it."""
+        """Read the evaluations of this key; a repeated evaluation replaces the earlier one and all that followed it."""
         found: list[dict[str, Any]] = []
         for line in file.read():
             number, energy = line.get("number"), line.get("energy")
@@ -87,7 +103,7 @@ class Recorder:
         return found
 
     def evaluate(self, surface: Surface, R_ax: Array) -> tuple[float, Array]:
-        """Energy and gradient, from the journal or by a calculation, which is on the disk on return."""
+        """Energy and gradient, from the journal or computed and written to it."""
         known = self._take(R_ax)
         self._count += 1
         if known is not None:
@@ -100,7 +116,7 @@ class Recorder:
         return result.energy, result.gradient
 
     def _take(self, R_ax: Array) -> tuple[float, Array] | None:
-        """The next evaluation of the journal, if it is one of these positions; else the rest of it is of no use."""
+        """Return the next evaluation of the journal if it has these positions; otherwise the rest is discarded."""
         if self._count < len(self._known):
             line = self._known[self._count]
             S_ax, gradient_ax = (np.array(line.get(name), dtype=float) for name in ("R_ax", "gradient"))
@@ -110,14 +126,14 @@ class Recorder:
         return None
 
     def finish(self) -> None:
-        """Remove the lines of this optimisation, which has ended; those of other ones stay."""
+        """Remove the lines of this finished optimisation; those of others stay."""
         if self._file is None or self.path is None:
             return
         others = [line for line in self._file.read() if line.get("key") != self._key]
         if not others:
             self.path.unlink(missing_ok=True)
             return
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        draft = draft_of(self.path)
         draft.write_text("".join(json.dumps(line) + "\n" for line in others), encoding="utf-8")
         os.replace(draft, self.path)
 

@@ -16,19 +16,19 @@ from cuanto.options import require_known
 from cuanto.system import Molecule
 
 HESSIANS = ("auto", "model", "numerical", *SEMIEMPIRICAL)
-"""Where the first Hessian comes from."""
+"""Sources of the initial Hessian."""
 MAX_STEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What an optimisation looks for, and when it ends.
+    """Goal and convergence criteria of an optimisation.
 
     `convergence`: loose, normal, tight, verytight, or criteria by name. `freeze`, `set`, `scan`: constraints as text,
-    see `cuanto.motion.constraints`. `ts`: a transition state. `irc`: the reaction path through it, in both directions.
-    `pre`: a semiempirical method that optimises first. `hessian`: where the first Hessian comes from; auto is
-    geomeTRIC's model for a minimum, and numerical (differences of gradients) for a transition state or path.
-    `max_steps`: of every single optimisation. `trust`: first trust radius, Angstrom.
+    see `cuanto.motion.constraints`. `ts`: search for a transition state. `irc`: follow the reaction path through it, in
+    both directions. `pre`: semiempirical method for a pre-optimisation. `hessian`: source of the initial Hessian; auto
+    is geomeTRIC's model for a minimum, and numerical (differences of gradients) for a transition state or path.
+    `max_steps`: limit for each optimisation. `trust`: initial trust radius, Angstrom.
     """
 
     convergence: str | Mapping[str, float] | Criteria = "normal"
@@ -65,7 +65,7 @@ class Settings:
         if self.pre is not None and (not isinstance(self.pre, str) or kind_of(self.pre) != "semiempirical"):
             raise InputError(f"pre is {self.pre!r:.60}: give a semiempirical method, {', '.join(SEMIEMPIRICAL)}")
         self._check_numbers()
-        self._check_sense()
+        self._check_consistency()
 
     def _check_numbers(self) -> None:
         steps, trust = self.max_steps, self.trust
@@ -74,7 +74,7 @@ class Settings:
         if trust is not None and (not isinstance(trust, int | float) or not 1e-3 <= trust <= 1.0):
             raise InputError(f"trust is {trust!r:.60}: give a trust radius from 0.001 to 1 Angstrom")
 
-    def _check_sense(self) -> None:
+    def _check_consistency(self) -> None:
         if self.irc and (self.freeze or self.set or self.scan):
             raise InputError("a reaction path has no constraints: leave out irc, or freeze, set and scan")
         if self.scan and self.ts:
@@ -90,7 +90,7 @@ class Settings:
         return Criteria.of(self.convergence)
 
     def first_hessian(self, kind: str) -> str:
-        """Where the Hessian of a search for a minimum, ts or irc comes from."""
+        """Source of the initial Hessian for a search of this kind: minimum, ts or irc."""
         automatic = "model" if kind == "minimum" else "numerical"
         return automatic if self.hessian == "auto" else self.hessian
 
@@ -99,7 +99,7 @@ class Settings:
         return read_constraints(molecule, self.freeze, self.set, self.scan)
 
     def plain(self) -> dict[str, Any]:
-        """Plain data, from which `of` makes the same settings."""
+        """Convert to plain data, from which `of` makes the same settings."""
         found = {**vars(self), "convergence": asdict(self.criteria)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 

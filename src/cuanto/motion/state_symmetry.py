@@ -1,4 +1,4 @@
-"""The symmetry of a converged state: operations of the nuclei that its density has as well.
+"""The symmetry of a converged state: operations of the nuclei that also preserve its density.
 
 Open shells and broken symmetries may have less symmetry than the nuclei: the unpaired electron of NO is in one of two
 equivalent orbitals, and bending the molecule towards it differs from bending it to the side.
@@ -28,13 +28,13 @@ def state_operations(result: Result) -> list[Operation]:
     molecule = result.molecule
     operations = find_operations(molecule.symbols, molecule.R_ax)
     if isinstance(result, GaussianResult):
-        return _that_keep_the_density(result, operations)
+        return _preserving_density(result, operations)
     if isinstance(result, SemiempiricalResult) and len(result.density) == 1:
-        return _that_keep_the_bonds(result, operations)
+        return _preserving_bonds(result, operations)
     return operations[:1]
 
 
-def _that_keep_the_density(result: GaussianResult, operations: Sequence[Operation]) -> list[Operation]:
+def _preserving_density(result: GaussianResult, operations: Sequence[Operation]) -> list[Operation]:
     """Compare total densities and squares of spin densities (the spins may be exchanged) at points around atoms."""
     R_ax = result.molecule.R_ax
     centre_x, random = R_ax.mean(axis=0), np.random.default_rng(0)
@@ -51,13 +51,13 @@ def _that_keep_the_density(result: GaussianResult, operations: Sequence[Operatio
     return [one for one in operations if (np.abs(invariants(r_gx @ one.R_xy.T) - here) <= limit).all()]
 
 
-def _that_keep_the_bonds(result: SemiempiricalResult, operations: Sequence[Operation]) -> list[Operation]:
+def _preserving_bonds(result: SemiempiricalResult, operations: Sequence[Operation]) -> list[Operation]:
     """Compare charges and bond orders of equivalent atoms."""
     bonds_ab = result.bond_orders
-    kept = []
+    preserved = []
     for one in operations:
         image = one.image_a
         same = np.abs(bonds_ab[np.ix_(image, image)] - bonds_ab).max() < DIFFERENCE
         if same and np.abs(result.charges[image] - result.charges).max() < DIFFERENCE:
-            kept.append(one)
-    return kept
+            preserved.append(one)
+    return preserved

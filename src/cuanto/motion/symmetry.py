@@ -20,7 +20,7 @@ TIGHT = 2e-5
 LOOSE = 2e-2
 """Bohr: the same for the symmetry number, where rounded and loosely optimised geometries count as symmetric."""
 SMALLEST_SINE = 0.1
-"""Of the angle between the two atoms that determine an operation."""
+"""Smallest sine of the angle between the two atoms that determine an operation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +48,21 @@ def identity(atoms: int) -> Operation:
 
 def is_linear(R_ax: Array, tolerance: float) -> bool:
     """Whether all atoms lie on a line."""
-    return len(R_ax) < 3 or bool(np.abs(_across(_centred(R_ax))).max() < tolerance)
+    return len(R_ax) < 3 or bool(np.abs(_across(_centre(R_ax))).max() < tolerance)
 
 
 def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float = TIGHT) -> list[Operation]:
     """All operations, the identity first; atoms of different `kinds` are never exchanged.
 
-    Of the infinite groups of linear molecules there are the operations of a fourfold axis.
+    For the infinite groups of linear molecules, the operations of a fourfold axis are returned.
     """
-    r_ax = _centred(np.asarray(R_ax, dtype=float))
+    r_ax = _centre(np.asarray(R_ax, dtype=float))
     names = list(dict.fromkeys(kinds))
     kind_a = np.array([names.index(kind) for kind in kinds])
     candidates = _linear_candidates(r_ax) if is_linear(r_ax, tolerance) else _candidates(kind_a, r_ax, tolerance)
     found = [identity(len(r_ax))]
     for R_xy in candidates:
-        operation = _matched(kind_a, r_ax, R_xy, tolerance)
+        operation = _match(kind_a, r_ax, R_xy, tolerance)
         if operation is not None and all(np.abs(operation.R_xy - one.R_xy).max() > 1e-3 for one in found):
             found.append(operation)
     return found
@@ -103,7 +103,7 @@ def _name(operations: Sequence[Operation]) -> str:
 
 
 def _order(rotation: Operation) -> int:
-    """n of a rotation by 360 degrees / n; 1 for multiples of such a rotation, which another operation has."""
+    """n of a rotation by 360 degrees / n; 1 for multiples of such a rotation."""
     angle = math.acos(min(max((rotation.trace - 1) / 2, -1.0), 1.0))
     n = round(2 * math.pi / angle) if angle > 0.01 else 1
     return n if n == 1 or abs(n * angle - 2 * math.pi) < 0.05 else 1
@@ -123,12 +123,12 @@ def _is_group(operations: Sequence[Operation]) -> bool:
     return True
 
 
-def _centred(R_ax: Array) -> Array:
+def _centre(R_ax: Array) -> Array:
     return np.asarray(R_ax - R_ax.mean(axis=0))
 
 
 def _across(r_ax: Array) -> Array:
-    """Components of the positions perpendicular to the axis along which the molecule is longest."""
+    """Components of the positions perpendicular to the longest axis of the molecule."""
     axis_x = np.linalg.svd(r_ax)[2][0]
     return np.asarray(r_ax - np.outer(r_ax @ axis_x, axis_x))
 
@@ -160,7 +160,7 @@ def _candidates(kind_a: Ints, r_ax: Array, tolerance: float) -> Iterator[Array]:
 
 
 def _chosen_pair(r_ax: Array, length_a: Array, size_a: Array) -> tuple[int, int]:
-    """Two atoms that are not in line with the centre and have few atoms like them."""
+    """Choose two atoms that are not in line with the centre and have few equivalent candidates."""
     best, found = math.inf, (0, 1)
     for i in np.argsort(size_a, kind="stable"):
         if length_a[i] < SMALLEST_SINE * length_a.max():
@@ -186,7 +186,7 @@ def _frame(first_x: Array, second_x: Array) -> Array:
     return np.column_stack([one, two, np.cross(one, two)])
 
 
-def _matched(kind_a: Ints, r_ax: Array, R_xy: Array, tolerance: float) -> Operation | None:
+def _match(kind_a: Ints, r_ax: Array, R_xy: Array, tolerance: float) -> Operation | None:
     """The operation nearest to a matrix, if it maps every atom onto one of the same kind."""
     moved_ax = r_ax @ R_xy.T
     image_a = np.argmin(np.linalg.norm(moved_ax[:, None] - r_ax[None], axis=2), axis=1)

@@ -1,4 +1,4 @@
-"""Gradients of displaced geometries as tasks of plain data, so that any process of any machine can compute them.
+"""Gradients of displaced geometries as tasks of plain data, so that any process on any machine can compute them.
 
 A task starts from the orbitals of the reference geometry, which it contains as text.
 """
@@ -41,7 +41,7 @@ def evaluate_task(task: dict[str, Any]) -> dict[str, Any]:
         guess = read_guess(guess, task["method"], task["basis"])
     if guess is not None:
         secants = kept_secants(secants) if isinstance(secants, str) else secants
-        options["guess"] = guess = carried(guess, molecule, basis, secants)
+        options["guess"] = guess = carry_orbitals(guess, molecule, basis, secants)
         basis = guess.basis if isinstance(guess, Orbitals) else basis
     return slopes_of(gradient(molecule, task["method"], basis, **options))
 
@@ -52,8 +52,8 @@ def kept_secants(key: str) -> Secants:
     return Secants()
 
 
-def carried(guess: Any, molecule: Molecule, basis: Any, secants: Secants | None = None) -> Any:
-    """Orbitals with the same coefficients in the functions of a displaced molecule, which follow their atoms.
+def carry_orbitals(guess: Any, molecule: Molecule, basis: Any, secants: Secants | None = None) -> Any:
+    """Use the same coefficients with the functions of a displaced molecule, which move with their atoms.
 
     After a displacement of 0.005 Bohr their error is a half to a quarter of that of projected orbitals.
     """
@@ -65,7 +65,7 @@ def carried(guess: Any, molecule: Molecule, basis: Any, secants: Secants | None 
 
 
 def slopes_of(result: Result) -> dict[str, Any]:
-    """What a Hessian needs of a result, as plain data."""
+    """Extract what a Hessian needs from a result, as plain data."""
     if not result.converged:
         raise ConvergenceError(f"the SCF did not converge in {result.iterations} iterations")
     return {
@@ -77,7 +77,7 @@ def slopes_of(result: Result) -> dict[str, Any]:
 
 
 def plain_arguments(given: Any) -> Any:
-    """Arguments of `cuanto.energy` as plain data; a `TypeError` for those that only this process has."""
+    """Arguments of `cuanto.energy` as plain data; a `TypeError` for objects that exist only in this process."""
     return json.loads(json.dumps(given, default=_plain_argument))
 
 
@@ -89,11 +89,11 @@ def _plain_argument(value: Any) -> Any:
     return os.fspath(value)
 
 
-def moved_basis(basis: Any, molecule: Molecule) -> Any:
-    """A basis as it was given; functions that are placed already move with their atoms."""
+def move_basis(basis: Any, molecule: Molecule) -> Any:
+    """Return a basis for displaced atoms: names are unchanged, placed functions move with their atoms."""
     if not isinstance(basis, Basis):
         return basis
-    return Basis.from_shells(basis.shells, molecule.R_ax, symbols=basis.symbols, name=basis.name)
+    return basis.moved_to(molecule.R_ax)
 
 
 def plain_molecule(molecule: Molecule) -> dict[str, Any]:
@@ -102,29 +102,29 @@ def plain_molecule(molecule: Molecule) -> dict[str, Any]:
     return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
 
 
-def read_molecule(about: Mapping[str, Any]) -> Molecule:
+def read_molecule(data: Mapping[str, Any]) -> Molecule:
     """A molecule from plain data."""
-    return Molecule(about["symbols"], about["R_ax"], about["charge"], about["mult"])
+    return Molecule(data["symbols"], data["R_ax"], data["charge"], data["mult"])
 
 
 def plain_guess(result: Result) -> dict[str, Any]:
     """Occupied orbitals of a result, or the density of a semiempirical one, as plain data."""
-    about = {"molecule": plain_molecule(result.molecule)}
+    data = {"molecule": plain_molecule(result.molecule)}
     if isinstance(result, GaussianResult):
         n_sm = result.occupations
         occupied = np.flatnonzero(n_sm.max(axis=0) > 0.0)
-        return {**about, "C_spm": _packed(result.coefficients[:, :, occupied]), "n_sm": n_sm[:, occupied].tolist()}
-    return {**about, "D_spq": _packed(result.density)}
+        return {**data, "C_spm": _packed(result.coefficients[:, :, occupied]), "n_sm": n_sm[:, occupied].tolist()}
+    return {**data, "D_spq": _packed(result.density)}
 
 
-def read_guess(about: Mapping[str, Any], method: str, basis: Any) -> Orbitals | SemiempiricalResult:
+def read_guess(data: Mapping[str, Any], method: str, basis: Any) -> Orbitals | SemiempiricalResult:
     """Orbitals or a density from plain data."""
-    molecule = read_molecule(about["molecule"])
-    if "C_spm" in about:
+    molecule = read_molecule(data["molecule"])
+    if "C_spm" in data:
         placed = Basis(DEFAULT_BASIS if basis is None else basis, molecule)
-        return Orbitals(placed, _unpacked(about["C_spm"]), np.array(about["n_sm"]))
+        return Orbitals(placed, _unpack(data["C_spm"]), np.array(data["n_sm"]))
     backend = resolve("cpu")
-    state = State(iteration=0, energy=float("nan"), energies={}, D_spq=_unpacked(about["D_spq"]))
+    state = State(iteration=0, energy=float("nan"), energies={}, D_spq=_unpack(data["D_spq"]))
     return Semiempirical(molecule, method.lower(), backend).result(state)
 
 
@@ -133,5 +133,5 @@ def _packed(array: Array) -> dict[str, Any]:
     return {"shape": list(array.shape), "data": data}
 
 
-def _unpacked(about: Mapping[str, Any]) -> Array:
-    return np.frombuffer(base64.b64decode(about["data"]), dtype="<f8").reshape(about["shape"]).astype(float)
+def _unpack(data: Mapping[str, Any]) -> Array:
+    return np.frombuffer(base64.b64decode(data["data"]), dtype="<f8").reshape(data["shape"]).astype(float)

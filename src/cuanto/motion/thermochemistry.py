@@ -1,7 +1,8 @@
 """Thermochemistry of an ideal gas of rigid rotors and harmonic oscillators.
 
-D. A. McQuarrie, Statistical Mechanics (University Science Books, 2000), chapters 5 to 8. Entropies of low modes pass
-into those of free rotors: S. Grimme, Chem. Eur. J. 18, 9955 (2012), doi:10.1002/chem.201200497 ("quasi-RRHO").
+D. A. McQuarrie, Statistical Mechanics (University Science Books, 2000), chapters 5 to 8. Entropies of low modes are
+interpolated towards those of free rotors: S. Grimme, Chem. Eur. J. 18, 9955 (2012), doi:10.1002/chem.201200497
+("quasi-RRHO").
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Conditions:
         if self.entropy not in ENTROPIES:
             raise InputError(f"unknown entropy {self.entropy!r}: choose {', '.join(ENTROPIES)}")
 
-    def completed(self, symmetry_number: int, degeneracy: int) -> Conditions:
-        """The same conditions, with a symmetry number and a degeneracy where they have none."""
+    def with_defaults(self, symmetry_number: int, degeneracy: int) -> Conditions:
+        """The same conditions, with a symmetry number and a degeneracy filled in where they are None."""
         return replace(
             self,
             symmetry_number=self.symmetry_number or symmetry_number,

@@ -1,6 +1,6 @@
 """Trajectories as extended XYZ files: positions in Angstrom, energies in eV, forces in eV/Angstrom, as ASE reads them.
 
-A frame is written at once and is on the disk afterwards; a frame that a crash has cut off is removed before the next.
+Each frame is written in one piece and flushed to disk; a frame truncated by a crash is removed before the next.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Trajectory:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
 
     def keep(self, frames: int) -> None:
-        """Remove everything behind the first `frames` frames, such as one that a crash has cut off."""
+        """Remove everything after the first `frames` frames, such as one truncated by a crash."""
         if not self.path.exists():
             return
         size = 0

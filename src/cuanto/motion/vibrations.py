@@ -117,7 +117,7 @@ class Vibrations:
             self.wavenumbers[self.wavenumbers > 0],
             self.masses.sum(),
             moments[moments > LINEAR * moments.max()],
-            chosen.completed(self.symmetry[1], self.molecule.multiplicity),
+            chosen.with_defaults(self.symmetry[1], self.molecule.multiplicity),
         )
 
     def with_isotopes(self, isotopes: Isotopes) -> Vibrations:

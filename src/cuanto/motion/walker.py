@@ -44,7 +44,7 @@ NEARLY = 0.9
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Discard geomeTRIC's log, also where logging is configured to print everything."""
+    """Discard geomeTRIC's log, even if logging is configured to print everything."""
     log = logging.getLogger("geometric")
     before, log.propagate, quiet = log.propagate, False, logging.NullHandler()
     log.addHandler(quiet)
@@ -60,7 +60,8 @@ class Point:
     """A geometry with energy and gradient (without components along constraints).
 
     `move_ax`: displacement of the step that follows; None if the geometry was rejected. `limited`: the step is limited
-    by the trust radius. `satisfied`: constraints are. `descents`: negative eigenvalues of the Hessian's model.
+    by the trust radius. `satisfied`: whether constraints are. `descents`: number of negative eigenvalues of the model
+    Hessian.
     `expected`: change of the energy in the step that follows. `direction` on a reaction path: 1 or -1.
     """
 
@@ -83,7 +84,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to look for: a minimum, a transition state (`ts`) or a reaction path (`irc`), and how."""
+    """What to search for (a minimum, a transition state `ts` or a reaction path `irc`), and how."""
 
     kind: str = "minimum"
     coordinates: str = "tric"
@@ -99,7 +100,7 @@ class Walker:
         self._criteria = criteria
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
-        with silence(), _translated():
+        with silence(), _translate_errors():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
     def __enter__(self) -> Walker:
@@ -109,16 +110,16 @@ class Walker:
         self._folder.cleanup()
 
     def walk(self) -> Iterator[Point]:
-        """Geometries of a search for a stationary point; it goes on until the caller stops or there is no gradient."""
+        """Yield the geometries of a search for a stationary point, until the caller stops or the gradient vanishes."""
         optimizer = self._optimizer
-        with silence(), _translated():
+        with silence(), _translate_errors():
             optimizer.calcEnergyForce()
             optimizer.prepareFirstStep()
             while True:
                 energy, g, X = optimizer.E, optimizer.gradx.copy(), optimizer.X.copy()
                 stands = self._point(X, energy, g, X)
                 if stands.satisfied and self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
-                    yield stands  # a step of no length has no direction
+                    yield stands  # a step of length zero has no direction
                     return
                 self._propose()
                 yield self._point(X, energy, g, optimizer.X)
@@ -134,7 +135,7 @@ class Walker:
     def path(self) -> Iterator[Point]:
         """Geometries of a reaction path through a transition state, first in one direction, then in the other."""
         optimizer, done = self._optimizer, self._modules["optimize"].OPT_STATE
-        with silence(), _translated():
+        with silence(), _translate_errors():
             optimizer.calcEnergyForce()
             optimizer.prepareFirstStep()
             X = optimizer.X.copy()
@@ -256,13 +257,13 @@ PARTS = ("engine", "errors", "internal", "molecule", "optimize", "params")
 
 
 def _targets(one: Constraint) -> list[float | None]:
-    """Values of the coordinates of a constraint; None keeps those that are there."""
+    """Target values of the coordinates of a constraint; None keeps the current ones."""
     return [None] * 3 if one.kind == "atom" else [one.value]
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Errors of geomeTRIC as ours."""
+def _translate_errors() -> Iterator[None]:
+    """Convert errors of geomeTRIC to ours."""
     errors = import_optional("geometric.errors", MESSAGE)
     try:
         yield

@@ -17,7 +17,7 @@ from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.errors import require
 
 MAX_POINTS = 100_000_000
-"""A cube file of 1.3 GB; larger requests are taken for mistakes."""
+"""Corresponds to a cube file of 1.3 GB; larger requests are assumed to be mistakes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Box:
 
     @classmethod
     def around(cls, R_ax: ArrayLike, spacing: float = 0.2, margin: float = 5.0) -> Box:
-        """All atoms with `margin` around them, centred."""
+        """Make a box around all atoms with a `margin`, centred on them."""
         R = np.asarray(R_ax, dtype=float).reshape(-1, 3)
         good = np.isfinite(spacing) and spacing > 0 and np.isfinite(margin) and margin >= 0
         require(good, f"a grid needs a spacing above 0 and a margin, {spacing:g} and {margin:g} were given")

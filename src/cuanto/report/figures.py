@@ -12,7 +12,7 @@ from cuanto.report.markup import Markup, join, number, tag
 from cuanto.units import HARTREE_IN_EV
 
 TINY = 1e-300
-"""Smaller numbers have no logarithm worth drawing."""
+"""Smaller numbers are not drawn on a logarithmic axis."""
 EMPTY = 1e-6
 """Electrons below which an orbital is empty."""
 BELOW, ABOVE = 14.0, 7.0
@@ -95,7 +95,7 @@ def convergence(history: Sequence[Iteration], tolerances: tuple[float | None, fl
 
 
 def rules(frame: Frame, ticks: Iterable[tuple[int, str]]) -> list[Markup]:
-    """Horizontal lines at values with their labels; that at zero stands out."""
+    """Horizontal lines with labels; the one at zero is emphasised."""
     parts = []
     for value, label in ticks:
         y = frame.y(value)

@@ -7,7 +7,7 @@ from html import escape
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
 """Elements without content; those of SVG close themselves."""
 LARGEST_NUMBER = 1e12
-"""No property of a molecule is as large in any of our units."""
+"""Larger numbers cannot be a property of a molecule in any of our units."""
 
 
 class Markup(str):
@@ -37,7 +37,7 @@ def _attribute(key: str, value: object) -> str:
 
 
 def number(value: float, digits: int, unit: str = "") -> str:
-    """A number with a real minus sign; a dash where there is none, or none that a molecule can have."""
+    """Format a number with a typographic minus sign; a dash for missing or impossible values."""
     if not abs(value) < LARGEST_NUMBER:
         return "\u2013"
     text = f"{value:.{digits}f}".replace("-", "\u2212")

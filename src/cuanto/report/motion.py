@@ -40,14 +40,14 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What a page shows beside a single result."""
+    """What a page shows in addition to a single result."""
 
     vibrations: Vibrations | None = None
     geometries: tuple[Geometry, ...] = ()
     command: str = "energy"
-    """The command that computes it."""
+    """Name of the command that computes it."""
     problem: str = ""
-    """Why it should not be used as it is."""
+    """Why the result should not be used as it is."""
 
     @classmethod
     def of_vibrations(cls, found: Vibrations) -> Motion:
@@ -105,9 +105,10 @@ def geometries_of(found: OptimizationResult) -> tuple[Geometry, ...]:
             Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max()))
             for k, one in enumerate(found.points, start=1)
         )
-    kept = [one for one in found.steps if one.accepted and one.stage in ("", found.steps[-1].stage)]
+    accepted = [one for one in found.steps if one.accepted and one.stage in ("", found.steps[-1].stage)]
     return tuple(
-        Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max())) for k, one in enumerate(kept, start=1)
+        Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max()))
+        for k, one in enumerate(accepted, start=1)
     )
 
 
@@ -147,14 +148,14 @@ def optimisation_card(geometries: Sequence[Geometry]) -> tuple[object, ...]:
     parts += [figures.text_at(frame.x(k), frame.bottom + 20, k) for k in shown]
     parts.append(figures.text_at((frame.left + frame.right) / 2, frame.bottom + 37, "step", "label"))
     for kind, name in (("change", "E \u2212 lowest E"), ("gradient", "largest gradient")):
-        dots, places = [], []
+        dots, positions = [], []
         for k, one in enumerate(geometries, start=1):
             value = one.energy - lowest if kind == "change" else one.gradient
             x, y = frame.x(k), frame.y(math.log10(max(value, SMALLEST)))
-            places.append(f"{x:.2f},{y:.2f}")
+            positions.append(f"{x:.2f},{y:.2f}")
             hint = tag("title", f"step {_step_words(one)}; {name} {value:.2e}")
             dots.append(tag("circle", hint, cx=x, cy=y, r="3.4", class_=f"dot {kind}", data_step=str(k - 1)))
-        parts.append(tag("g", tag("polyline", points=" ".join(places), class_=f"series {kind}"), *dots))
+        parts.append(tag("g", tag("polyline", points=" ".join(positions), class_=f"series {kind}"), *dots))
     x = frame.x(len(geometries))
     parts.append(tag("line", x1=x, x2=x, y1=frame.top, y2=frame.bottom, class_="marker", id="step-marker"))
     drawn = figures.plot("plot-optimisation", "Energy and gradient of the optimisation by step", parts)

@@ -62,12 +62,12 @@ def report_html(source: Source) -> str:
     run = join(*(tag("script", Markup(script)) for script in scripts))
     page = tag("html", head, tag("body", body(result, surfaces, reason, motion), data, run), lang="en")
     text = f"<!doctype html>\n{page}\n"
-    # Scripts and styles are ASCII, too: the page does not depend on an encoding.
+    # Scripts and styles are ASCII as well, so that the page does not depend on an encoding.
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def _parts(source: Source) -> tuple[Result, Motion]:
-    """The result that the page is about, and what moves."""
+    """The result that the page is about, and its motion, if any."""
     if isinstance(source, Result):
         return source, Motion()
     if isinstance(source, OptimizationResult):
@@ -89,7 +89,7 @@ def _parts(source: Source) -> tuple[Result, Motion]:
 
 
 def _schema(path: object) -> dict[str, Any]:
-    """The content of a JSON file; empty for checkpoints and for what cannot be read, which `read` refuses."""
+    """The content of a JSON file; empty for checkpoints and for unreadable files, for which `read` raises an error."""
     if not isinstance(path, str | os.PathLike):
         return {}
     try:
@@ -122,7 +122,7 @@ def _data(result: Result, surfaces: list[Surface]) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot close the element it stands in."""
+    """JSON that cannot close the HTML element that contains it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -88,7 +88,7 @@ def python_text(result: Result, command: str = "energy") -> str:
 
 
 def _keywords(result: Result) -> dict[str, Any]:
-    """Keywords as plain data, without those that are chosen again anyway."""
+    """Keywords as plain data, without those that are determined automatically."""
     given = {name: value for name, value in plain(result.keywords).items() if value is not None}
     if GENERATED in str(given.get("auxbasis", "")):
         del given["auxbasis"]
@@ -96,7 +96,7 @@ def _keywords(result: Result) -> dict[str, Any]:
 
 
 def _sets(basis: Any) -> Any:
-    """The name of a basis; a dictionary where that name lists a basis for each element."""
+    """The name of a basis, or a dictionary if the name lists a basis for each element."""
     if not isinstance(basis, str) or not _BY_ELEMENT.fullmatch(basis):
         return basis
     return dict(part.split(": ", 1) for part in basis.split(", "))

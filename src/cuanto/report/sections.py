@@ -29,7 +29,7 @@ STYLES = (("ball", "Ball & stick"), ("stick", "Sticks"), ("sphere", "Spheres"))
 
 
 def known(result: Result, name: str) -> Any:
-    """A property of the result; None where a file does not have it."""
+    """A property of the result; None if a file lacks it."""
     try:
         return getattr(result, name, None)
     except CuantoError:
@@ -46,7 +46,7 @@ def atomic_charges(result: Result) -> dict[str, Array]:
 
 
 def orbital_levels(result: Result) -> list[tuple[Array, Array]]:
-    """Energies and occupations of each spin, in the order of energy; empty where a file has none."""
+    """Energies and occupations of each spin, in order of energy; empty if a file has none."""
     if result.state.eps_sm is None:
         return []
     orders = [(np.argsort(eps_m), eps_m, n_m) for eps_m, n_m in result.levels()]
@@ -176,6 +176,8 @@ def _facts(result: Result) -> Markup:
     facts.append(("Size", size, ""))
     if isinstance(result, GaussianResult):
         facts.append(("Basis functions", str(result.basis.nbf), ""))
+        if cores := int(result.basis.core_electrons.sum()):
+            facts.append(("Electrons in core potentials", str(cores), ""))
     elif levels:
         facts.append(("Molecular orbitals", str(len(levels[0][0])), ""))
     if result.iterations:

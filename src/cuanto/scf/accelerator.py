@@ -9,7 +9,7 @@ import numpy as np
 
 from cuanto.options import ScfOptions
 from cuanto.scf.diis import History
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 
 HISTORY_FACTOR = 1.5
 """Factor on `history`: DIIS gains from more matrices than ADIIS can use (PBE of caffeine: 14 iterations instead of
@@ -37,16 +37,16 @@ UNDAMPED = 0.01
 class Accelerator:
     """DIIS, and while it diverges ADIIS, an interpolation that lowers the energy.
 
-    `lost`: a `watched` accelerator makes no progress either way, so that a descent is needed.
+    `lost`: a `watched` accelerator makes no progress with either method, so that direct minimisation is needed.
     """
 
     def __init__(
-        self, options: ScfOptions, place: Place, watched: bool = False, free: Callable[[], float] = lambda: np.inf
+        self, options: ScfOptions, device: Device, watched: bool = False, free: Callable[[], float] = lambda: np.inf
     ) -> None:
         self.kind, self.damping, self._watched = options.accelerator, options.damping, watched
-        if self.kind == "descent":  # DIIS finishes what descent began
+        if self.kind == "descent":  # DIIS takes over from descent
             self.kind = "diis"
-        self.history = History(int(HISTORY_FACTOR * options.history), place, free)
+        self.history = History(int(HISTORY_FACTOR * options.history), device, free)
         self.restart()
 
     def restart(self) -> None:

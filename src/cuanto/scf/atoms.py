@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
+from math import gamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,14 @@ from cuanto import integrals
 from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
-from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum
+from cuanto.basis.core_potential import CorePotential
+from cuanto.errors import require
+from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum, outside_core
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
 
 TOLERANCE = 1e-6
-"""Convergence threshold: a guess needs no more."""
+"""Convergence threshold, sufficient for a guess."""
 MAX_ITERATIONS = 60
 
 
@@ -37,26 +40,34 @@ class Atom:
     converged: bool
 
 
-def atom(number: int, charge: float, shells: tuple[Shell, ...]) -> Atom:
-    """The atom in these shells (at any position), cached by element, charge and basis."""
+def atom(number: int, charge: float, shells: tuple[Shell, ...], potential: CorePotential | None = None) -> Atom:
+    """The atom in these shells (at any position), cached by element, charge, basis and core potential."""
     key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
-    return _atom(number, charge, key)
+    return _atom(number, charge, key, potential)
 
 
 @lru_cache(maxsize=256)
-def _atom(number: int, charge: float, key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...]) -> Atom:
-    electrons = electrons_by_momentum(configuration(number, charge))
-    shells = [
-        Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
-        for l, exponents, coefficients, shape in key
-        if l < len(electrons)
-    ]
-    return solve(number, electrons, shells)
+def _atom(
+    number: int,
+    charge: float,
+    key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...],
+    potential: CorePotential | None,
+) -> Atom:
+    subshells, found = configuration(number, charge), []
+    for possible in [subshells] if potential is None else outside_core(subshells, number, potential.core_electrons):
+        electrons = electrons_by_momentum(possible)
+        shells = [
+            Shell(0, l, np.frombuffer(exponents), np.frombuffer(coefficients).reshape(shape), True)
+            for l, exponents, coefficients, shape in key
+            if l < len(electrons)
+        ]
+        found.append(solve(number, electrons, shells, potential))
+    return min(found, key=lambda one: one.energy)
 
 
-def solve(number: int, electrons: list[float], shells: list[Shell]) -> Atom:
+def solve(number: int, electrons: list[float], shells: list[Shell], potential: CorePotential | None = None) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
-    radial = _Radial(number, shells)
+    radial = _Radial(number, shells, potential)
     # Momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
@@ -97,18 +108,24 @@ def _filling(electrons: float, l: int, functions: int) -> Array:
 class _Radial:
     """Integrals over radial functions: one-electron ones for each l, J - K/2 averaged over components for each pair."""
 
-    def __init__(self, number: int, shells: list[Shell]) -> None:
+    def __init__(self, number: int, shells: list[Shell], potential: CorePotential | None = None) -> None:
         momenta = sorted({shell.l for shell in shells})
-        assert momenta == list(range(len(momenta)))
+        require(0 in momenta, "a basis without s functions cannot hold the superposed atoms: use guess=core")
+        momenta = [l for n, l in enumerate(momenta) if l == n]  # after a gap nothing is occupied
+        shells = [shell for shell in shells if shell.l in momenta]
         basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
         self._functions = _components(basis)
         S = integrals.overlap(basis, backend="cpu")
         h = integrals.kinetic(basis, backend="cpu")
-        h = h + integrals.nuclear(basis, charges=[number], positions=np.zeros((1, 3)), backend="cpu")
+        charge = number - (potential.core_electrons if potential else 0)
+        h = h + integrals.nuclear(basis, charges=[charge], positions=np.zeros((1, 3)), backend="cpu")
         # All components of a momentum have the same matrix: take the first.
         first = [p_am[:, 0] for p_am in self._functions]
         self.S = [S[np.ix_(p, p)] for p in first]
         self.h = [h[np.ix_(p, p)] for p in first]
+        if potential is not None:
+            own = [[shell for shell in basis.shells if shell.l == l] for l in momenta]
+            self.h = [h + _core_potential(potential, shells) for h, shells in zip(self.h, own, strict=True)]
         self.X = [_orthogonaliser(s) for s in self.S]
         packed = integrals.eri_4c(basis, packed=True, backend="cpu")
         self._G = {(l, k): self._repulsion(packed, l, k) for l in momenta for k in momenta}
@@ -130,6 +147,24 @@ class _Radial:
         return np.asarray(J / len(pairs) - 0.5 * (K / len(pairs)))
 
 
+def _core_potential(potential: CorePotential, shells: list[Shell]) -> Array:
+    """Core potential between the radial functions of one momentum l on its centre: U_L + U_l act on them alone."""
+    l = shells[0].l
+    terms = [*potential.local, *(potential.projected[l] if l < len(potential.projected) else ())]
+    rows = []
+    for bra in shells:
+        row = []
+        for ket in shells:
+            p_kk = np.add.outer(bra.exponents, ket.exponents)
+            U_kk = np.zeros_like(p_kk)
+            for term in terms:  # int r^(2l + n) exp(-(p + z) r^2) dr
+                m = 0.5 * (2 * l + term.power + 1)
+                U_kk += term.coefficient * 0.5 * gamma(m) / (p_kk + term.exponent) ** m
+            row.append(bra.coefficients.T @ U_kk @ ket.coefficients)
+        rows.append(row)
+    return np.block(rows)
+
+
 def _components(basis: Basis) -> list[NDArray[np.int64]]:
     """[l][a, m]: indices of basis functions by momentum, radial function and component."""
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(basis.l_max + 1)]
@@ -148,8 +183,9 @@ def _orthogonaliser(S: Array) -> Array:
     return np.asarray(U[:, s > 1e-8] / np.sqrt(s[s > 1e-8]))
 
 
-def orbitals_in(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
-    """C_pi in the atom's basis functions, a column per component, scaled by the root of its electrons `share`[l][i].
+def spread_orbitals(found: Atom, shells: tuple[Shell, ...], share: tuple[Array, ...]) -> Array:
+    """C_pi in the atom's basis functions, one column per component, scaled by the square root of its electrons,
+    `share`[l][i].
 
     In Cartesian shells pure functions are combinations of monomials.
     """

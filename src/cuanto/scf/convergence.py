@@ -43,9 +43,9 @@ class Criteria:
         return self.displacement is None or self.displacement(change_spq) < self.dipole
 
     def dipole_converged(self, ahead_spq: Any, last_spq: Any) -> bool:
-        """Whether all steps to come together change the dipole moment by less than the threshold.
+        """Whether all remaining steps together change the dipole moment by less than the threshold.
 
-        The extrapolated next step is about the remaining error (0.5 to 1.4 times in nine of ten cases of 30
+        The extrapolated next step approximates the remaining error (0.5 to 1.4 times in nine of ten cases of 30
         calculations, once 2.4), unless steps hardly shrink, as in a soft direction: they are summed as a geometric
         series with the ratio of the next step to the last, at least 1/2.
         """

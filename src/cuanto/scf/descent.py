@@ -38,7 +38,7 @@ SMALLEST_GAP = 0.1
 def descend(
     problem: Problem, start: tuple[Any, Any], max_iterations: int, handover: float = HANDOVER
 ) -> Iterator[State]:
-    """States of falling energy until the gradient is small; rejected trial steps are yielded as well.
+    """Yield states of decreasing energy until the gradient is small, including rejected trial steps.
 
     The last state is the lowest, unless iterations run out. For integer occupations.
     """
@@ -85,7 +85,7 @@ class _Descent:
         self.best, self.kept = state, (C_sjm, gradient)
         if state.gradient < self.handover:
             return None
-        # Negative curvature predicts no minimum along the step: go farther.
+        # With negative curvature there is no predicted minimum along the step: take a longer one.
         X = RIDGE_FACTOR * self.X if cosine <= MIN_COSINE else _direction(gradient, gaps, self.memory)
         if X @ gradient > -1e-3 * np.linalg.norm(X) * np.linalg.norm(gradient):
             self.memory, X = [], -gradient / gaps

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from cuanto.arrays import Array
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 
 
 class Diagonaliser(Protocol):
@@ -17,7 +17,7 @@ class Diagonaliser(Protocol):
         """Orbitals, their energies, and the name of the step."""
 
     def restart(self) -> None:
-        """Forget earlier calls."""
+        """Discard the history of earlier calls."""
 
 
 class Full:
@@ -49,12 +49,12 @@ def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
 
 
-def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], place: Place) -> tuple[Any, list[Any]]:
+def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], device: Device) -> tuple[Any, list[Any]]:
     """Orbitals that diagonalise F within each block of orbitals, and their energies by block.
 
     The density does not change if all orbitals of a block have the same occupation.
     """
-    xp, product = place.xp, place.linalg.product
+    xp, product = device.xp, device.linalg.product
     orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)
     for begin, end in pairwise(edges):
         own = C_jm[:, begin:end]

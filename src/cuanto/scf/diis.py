@@ -14,7 +14,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.log import logger
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 from cuanto.scf.secants import Carried, independent
 
 FACES = 8
@@ -22,7 +22,7 @@ FACES = 8
 LARGE = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
-"""Matrices of an iteration beside the history, most of them workspace of the eigensolver."""
+"""Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
 OWN = 1e-5
 """Part of a difference of own errors that newer ones must leave."""
 CARRIED = 0.05
@@ -39,9 +39,9 @@ class History:
     """
 
     def __init__(
-        self, size: int, place: Place, free: Callable[[], float] = lambda: np.inf, batched: bool = False
+        self, size: int, device: Device, free: Callable[[], float] = lambda: np.inf, batched: bool = False
     ) -> None:
-        self.size, self.place, self.xp, self._free, self._lead = size, place, place.xp, free, int(batched)
+        self.size, self.device, self.xp, self._free, self._lead = size, device, device.xp, free, int(batched)
         self._slots: list[int] = []
         self._densities: list[int] = []
         self._stacks: dict[str, Any] = {}
@@ -53,7 +53,7 @@ class History:
         return len(self._slots)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Discard all entries."""
         self._slots, self._densities, self._carried = [], [], None
 
     def carry(self, carried: Carried | None) -> None:
@@ -93,7 +93,7 @@ class History:
             self._stacks[name] = self.xp.zeros((*lead, count, array.reshape(*lead, -1).shape[-1]))
 
     def _affordable(self, matrix: int, entry: int) -> int:
-        """Entries that fit into memory beside the other matrices of an iteration."""
+        """Number of entries that fit into memory along with the other matrices of an iteration."""
         if self.size * entry < LARGE:
             return self.size
         room = self._free() - OTHER_MATRICES * matrix
@@ -130,7 +130,7 @@ class History:
 
         f(c) = 2 sum_n c_n <D_n - D|F> + sum_nm c_n c_m <D_n - D|F_m - F>, D and F the last ones (Hu and Yang, eq. 8).
         """
-        whole = self.place.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; rarely needed
+        whole = self.device.to_host(self._stacks["D"] @ self._stacks["F"].T)  # <D_n|F_m>; rarely needed
         T_nm = whole[np.ix_(self._densities, self._slots[-len(self._densities) :])]
         linear_n = T_nm[:, -1] - T_nm[-1, -1]
         quadratic = T_nm - T_nm[-1][None, :] - T_nm[:, -1][:, None] + T_nm[-1, -1]
@@ -138,10 +138,10 @@ class History:
 
     def combine(self, c_n: Any) -> Any:
         """sum_n c_n F_n of the last matrices."""
-        places = self._slots[-c_n.shape[-1] :]
+        positions = self._slots[-c_n.shape[-1] :]
         xp = self.xp if self._lead else np
         weights = xp.zeros((*c_n.shape[:-1], *[1] * self._lead, self.size))
-        weights[..., xp.asarray(places)] = c_n[:, None] if self._lead else c_n
+        weights[..., xp.asarray(positions)] = c_n[:, None] if self._lead else c_n
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:
@@ -224,7 +224,7 @@ def _place(slots: list[int], size: int) -> int:
 def smallest_on_simplex(g_n: Array, H_nn: Array) -> Array:
     """The c with c_n >= 0 and sum c = 1 that minimises g.c + c.H.c/2, by trying every face of the simplex.
 
-    Exact also if H is not positive; solves 2^n small systems, n at most a dozen.
+    Exact even if H is not positive definite; solves 2^n small systems, n at most a dozen.
     """
     n = len(g_n)
     best, lowest = np.eye(n)[-1], np.inf

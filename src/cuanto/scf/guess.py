@@ -12,7 +12,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.errors import InputError
-from cuanto.scf.atoms import Atom, atom, orbitals_in
+from cuanto.scf.atoms import Atom, atom, spread_orbitals
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
@@ -34,7 +34,7 @@ def superposed_atoms(
     Without `unpaired`, each of two spins has the same fraction of the electrons on every atom.
     """
     charge_a = _per_atom(charges, molecule, "atomic_charges")
-    charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost is an atom without its electrons
+    charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost has basis functions but no electrons
     unpaired_a = _per_atom(unpaired, molecule, "atomic_spins")
     if spins == 2 and unpaired is None:
         shares = np.array([[molecule.n_alpha, molecule.n_beta]]) / molecule.nelectron
@@ -45,14 +45,14 @@ def superposed_atoms(
         key = (symbol, charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
         if key not in cached:
             shells = tuple(shell for shell in basis.shells if shell.atom == a)
-            found = atom(int(molecule.numbers[a]), charge_a[a], shells)
+            found = atom(int(molecule.numbers[a]), charge_a[a], shells, basis.core_potentials[a])
             if spins == 1:
-                cached[key] = [orbitals_in(found, shells, found.n_li)]
+                cached[key] = [spread_orbitals(found, shells, found.n_li)]
             elif unpaired is None:
-                whole = orbitals_in(found, shells, found.n_li)
+                whole = spread_orbitals(found, shells, found.n_li)
                 cached[key] = [whole * np.sqrt(share) for share in shares[0]]
             else:
-                cached[key] = [orbitals_in(found, shells, part) for part in _polarised(found, unpaired_a[a])]
+                cached[key] = [spread_orbitals(found, shells, part) for part in _polarise(found, unpaired_a[a])]
         for s, C_pi in enumerate(cached[key]):
             blocks[s].append(C_pi)
     C_spi = backend.to_device(np.stack([_block_diagonal(own) for own in blocks]))
@@ -71,7 +71,7 @@ def _per_atom(given: Sequence[float] | None, molecule: Molecule, name: str) -> A
     return numbers
 
 
-def _polarised(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
+def _polarise(found: Atom, unpaired: float) -> list[tuple[Array, ...]]:
     """Occupations of both spins: open subshells are polarised, up to `unpaired` electrons."""
     left, up = abs(unpaired), []
     for l, n_i in enumerate(found.n_li):
@@ -100,8 +100,8 @@ def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
     return frame.xp.stack([C_jm] * sets), frame.xp.stack([eps_m] * sets)
 
 
-def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
-    """Density of occupied orbitals of another basis or geometry, projected onto this basis."""
+def project_density(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
+    """Project occupied orbitals of another basis or geometry onto this basis, and return their density."""
     columns = []
     for s, n_m in enumerate(orbitals.n_sm):
         C_pi = orbitals.C_spm[min(s, len(orbitals.C_spm) - 1)][:, n_m > 0]
@@ -111,9 +111,8 @@ def projected(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) ->
 
 
 def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
-    """Orbitals of a restricted open shell with the same occupations, projected onto this basis; None otherwise.
-
-    The density alone is not enough: the mean Fock matrix does not tell which orbitals are closed and which are open.
+    """Orbitals of a restricted open shell with the same occupations, projected onto this basis; None otherwise. The
+    density alone is not enough, because the mean Fock matrix does not distinguish closed from open orbitals.
     """
     frame, n_m = problem.frame, orbitals.n_sm.sum(axis=0)
     ours_m = problem.levels(problem.occupations(np.zeros((1, frame.size)))[0])[0]

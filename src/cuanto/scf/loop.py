@@ -1,4 +1,4 @@
-"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient stand still.
+"""The SCF as a generator of states: Fock matrix, error, next orbitals, until energy and gradient are converged.
 
 Restricted open shells: C. C. J. Roothaan, Rev. Mod. Phys. 32, 179 (1960), doi:10.1103/RevModPhys.32.179; diagonal
 blocks as M. F. Guest and V. R. Saunders, Mol. Phys. 28, 819 (1974), doi:10.1080/00268977400102171.
@@ -20,7 +20,7 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE, Occupations
-from cuanto.scf.orthogonal import Frame, Place
+from cuanto.scf.orthogonal import Device, Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
 from cuanto.terms.base import Term
@@ -68,9 +68,9 @@ class Density:
     first_step: float = 1.0
 
     @classmethod
-    def of(cls, C_spi: Any, place: Place) -> Density:
+    def of(cls, C_spi: Any, device: Device) -> Density:
         """D_s = C_s C_s^T, spin by spin: products of single matrices start faster than those of stacks."""
-        return cls(stack([place.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], place.xp), C_spi)
+        return cls(stack([device.linalg.product(C_pi, C_pi.T) for C_pi in C_spi], device.xp), C_spi)
 
 
 Point = tuple[Any, Any, str]
@@ -79,7 +79,7 @@ Point = tuple[Any, Any, str]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A state, data that its step keeps, and (if convergence had to be tested) the step's proposal for the next one."""
+    """A state, data that its step keeps, and (if convergence was tested) the proposal for the next state."""
 
     state: State
     kept: Any
@@ -166,8 +166,8 @@ def evaluate(
     if not problem.occupations.integer:
         named["entropy"] = entropy
     energy = sum(named.values())
-    about = (iteration, energy, named, energy - energy_before, gradient, False, label)
-    return Evaluation(State(*about, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
+    fields = (iteration, energy, named, energy - energy_before, gradient, False, label)
+    return Evaluation(State(*fields, C_spm, eps_sm, n_sm, density.D_spq, F_spq), kept)
 
 
 class ExtrapolationStep:
@@ -194,7 +194,8 @@ class ExtrapolationStep:
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
     ) -> tuple[float, list[Any], tuple[Any, Any, Any]]:
-        """The norm of FD - DF; scalars are read with F if the algebra is on the host, else with the DIIS products."""
+        """The norm of FD - DF; scalars are transferred with F if the algebra is on the host, else with the DIIS
+        products."""
         problem, frame, xp = self.problem, self.problem.frame, self.problem.frame.xp
         with problem.timings.measure("extrapolation"), frame.blas_threads:
             F_there, *read = frame.backend.download([F_spq, *scalars]) if frame.algebra_on_host else (F_spq,)
@@ -239,7 +240,7 @@ class ExtrapolationStep:
 
     def follow(self, current: Evaluation) -> Point | None:
         """The proposal, unless the accelerator is lost; after an invalid stationary state (an empty orbital below an
-        occupied one) eigenvectors, as a new start."""
+        occupied one), eigenvectors as a new start."""
         if not current.stationary:
             return None if self.accelerator.lost else current.proposal
         if self._corrections == CORRECTIONS:

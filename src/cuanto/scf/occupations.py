@@ -89,7 +89,7 @@ class Fixed:
 
     @classmethod
     def of(cls, given: Sequence[Sequence[float]], electrons: tuple[int, ...], capacity: int, orbitals: int) -> Fixed:
-        """Checked against the number of electrons, padded with empty orbitals."""
+        """Check occupations against the number of electrons and pad them with empty orbitals."""
         if len(given) != len(electrons):
             raise InputError(f"occupations of {len(electrons)} spin(s) are needed, {len(given)} were given")
         n_sm = np.zeros((len(electrons), orbitals))
@@ -103,7 +103,7 @@ class Fixed:
         return cls(n_sm)
 
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
-        """The given ones."""
+        """Return the given occupations."""
         return self.n_sm, 0.0
 
 

@@ -21,13 +21,13 @@ HOST_FUNCTIONS = tuning.size("cuda", "scf.host_functions")
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """X_pm with X^T S X = 1; linear algebra runs on `place`, which may be the host while terms are on the backend.
+    """X_pm with X^T S X = 1. Linear algebra runs on `device`, which may be the host even if the terms are on a GPU.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
     """
 
     backend: Backend
-    place: Backend
+    device: Backend
     X_pm: Any
     threshold: float
     smallest: float
@@ -40,35 +40,35 @@ class Frame:
 
     @property
     def xp(self) -> Any:
-        """The array module of `place`."""
-        return self.place.xp
+        """The array module of `device`."""
+        return self.device.xp
 
     @property
     def linalg(self) -> Linalg:
-        """The linear algebra of `place`."""
-        return self.place.linalg
+        """The linear algebra of `device`."""
+        return self.device.linalg
 
     @property
     def blas_threads(self) -> AbstractContextManager[None]:
-        """Context for linear algebra: one thread for small matrices of a device that are treated on the host."""
+        """Context for linear algebra: one thread for small matrices of a GPU that are processed on the host."""
         return one_thread if self.algebra_on_host else self.linalg.threads(len(self.X_pm))
 
     def to_algebra(self, array: Any) -> Any:
-        """Copy from the backend to `place`."""
+        """Copy from the backend to `device`."""
         return self.backend.to_host(array) if self.algebra_on_host else array
 
     def to_terms(self, *arrays: Any) -> list[Any]:
-        """Copy from `place` to the backend, in one transfer."""
+        """Copy from `device` to the backend, in one transfer."""
         if not self.algebra_on_host:
             return list(arrays)
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
     def to_host(self, array: Any) -> Array:
         """To main memory; waits for the device."""
-        return self.place.to_host(array)
+        return self.device.to_host(array)
 
     def free(self) -> float:
-        """Free bytes at `place`; unlimited for the small matrices treated on the host."""
+        """Free bytes at `device`; unlimited for small matrices processed on the host."""
         return np.inf if self.algebra_on_host else float(self.backend.memory()[0])
 
     def matrix(self, F_spq: Any) -> Any:
@@ -76,7 +76,7 @@ class Frame:
         return self.transformed(self.to_algebra(F_spq))
 
     def transformed(self, F_spq: Any) -> Any:
-        """X^T F X of a matrix at `place`."""
+        """X^T F X of a matrix at `device`."""
         return self.linalg.product(self.linalg.product(self.X_pm.T, F_spq), self.X_pm)
 
     def products(self, F_sjk: Any, own_sji: Any, both_sji: Any, C_sij: Any, D_spq: Any) -> tuple[Any, Any]:
@@ -92,27 +92,27 @@ class Frame:
     @property
     def algebra_on_host(self) -> bool:
         """Whether linear algebra runs on the host while the terms are on a device."""
-        return self.place is not self.backend
+        return self.device is not self.backend
 
 
-def place_of_algebra(size: int, backend: Backend) -> Backend:
+def algebra_device(size: int, backend: Backend) -> Backend:
     """The backend for matrices of this size: the host for small ones."""
     return get_backend("cpu") if size <= HOST_FUNCTIONS and not backend.traits.unified_memory else backend
 
 
-Place = Frame | Backend
-"""Where arrays are: anything with an array module (`xp`) and copies to main memory (`to_host`)."""
+Device = Frame | Backend
+"""A location of arrays: an object with an array module (`xp`) and copies to main memory (`to_host`)."""
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
     """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations."""
-    place = place_of_algebra(len(S_pq), backend)
-    xp, S_pq = place.xp, S_pq if place is backend else backend.to_host(S_pq)
-    # Cartesian functions are not normalised one by one; a threshold should not depend on that.
+    device = algebra_device(len(S_pq), backend)
+    xp, S_pq = device.xp, S_pq if device is backend else backend.to_host(S_pq)
+    # Not all Cartesian functions are normalised; the threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
-    with one_thread if place is not backend else backend.linalg.threads(len(S_pq)):
+    with one_thread if device is not backend else backend.linalg.threads(len(S_pq)):
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
-    s_host = place.to_host(s_m)
+    s_host = device.to_host(s_m)
     dropped = int(np.count_nonzero(s_host < threshold))
     X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
-    return Frame(backend, place, X_pm, threshold, float(s_host[0]), dropped)
+    return Frame(backend, device, X_pm, threshold, float(s_host[0]), dropped)

@@ -6,7 +6,8 @@ from any orbitals), when rotations would be large or levels cross, and when F_ov
 
 The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
 is small, F is multiplied with the smaller of the two blocks only; diagonal elements of the other follow from the
-rotations to second order, and their mean from the trace of F: as denominators they need not be exact. Small rotations
+rotations to second order, and their mean from the trace of F: they are only denominators and need not be exact. Small
+rotations
 need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density and all
 products of the iteration (Fock matrix and energy are always in double). The last step in single precision makes the
 orbitals orthonormal in double; it changes the energy by about SETTLED^2, far from convergence.
@@ -22,7 +23,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Full, diagonalise_blocks, eigenvectors, stack
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 from cuanto.scf.rotations import Limits, Split
 
 STALLED = 5
@@ -34,9 +35,9 @@ NOISE = 1e-6
 REPAIR = 10
 """Rotations after which orbitals are orthonormalised again."""
 MANY_ORBITALS = 300
-"""Orbitals above which saved products are worth an occasional extra iteration."""
+"""Number of orbitals above which saving matrix products is worth an occasional extra iteration."""
 CANONICAL = 0.04
-"""|F_ov| of the first step above which canonicalisation pays."""
+"""|F_ov| of the first step above which canonicalisation is worthwhile."""
 WIDE_GAP = 0.1
 """Hartree: gap above which orbital energies need not be exact."""
 DISTANT_GAP = 0.1
@@ -100,10 +101,10 @@ class Pseudo:
     orbital with a distant empty one, because potentials across a large system are not yet converged.
     """
 
-    def __init__(self, place: Place, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
-        self.place, self.xp, self.product = place, place.xp, place.linalg.product
+    def __init__(self, device: Device, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
+        self.device, self.xp, self.product = device, device.xp, device.linalg.product
         self.level_shift, self.mixed = level_shift, mixed
-        self.variant, self.full = VARIANTS[variant], Full(place.xp, level_shift)
+        self.variant, self.full = VARIANTS[variant], Full(device.xp, level_shift)
         self.full_steps = self.steps = 0
         self.canonicalised = False
         self.restart()
@@ -156,7 +157,7 @@ class Pseudo:
         eps_sm = None
         for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # empty if nothing can be rotated
             parts, measured = self.couple(F_sjk, C_sjm, levels, splits)
-            numbers = self.place.to_host(measured)
+            numbers = self.device.to_host(measured)
             # In restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
             if not (self.safe(numbers) if eps_sm is None else self.variant.limits.allow(numbers).all()):
                 return None
@@ -197,7 +198,7 @@ class Pseudo:
         return Coupling(C, split, F_ov, X, eps, rotations.measure(F_ov, used, X, self.xp))
 
     def _smaller_block(self, F: Any, C: Any, eps: Any, o: int) -> tuple[Any, Any]:
-        """F_ov and orbital energies from the product of F with the smaller block; only its energies are exact."""
+        """F_ov and orbital energies from the product of F with the smaller block, whose energies alone are exact."""
         virtual = C.shape[1] - o <= o
         block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
         FC = self.product(F, block)
@@ -212,7 +213,7 @@ class Pseudo:
     ) -> tuple[Any, Any]:
         """Orbitals rotated by angles with their norms, and energies to continue with; `largest`: |F_ov|.
 
-        `canonicalised`: blocks were diagonalised, so that elements between earlier orbitals are void.
+        `canonicalised`: blocks were diagonalised, so that elements between earlier orbitals are no longer valid.
         """
         rotated, energies = [], []
         was_single = parts[0].C.dtype == np.float32
@@ -222,7 +223,7 @@ class Pseudo:
             eps = self.xp.concatenate([part.eps[:mid] + change.sum(axis=1), part.eps[mid:] - change.sum(axis=0)])
             C = self._rotated_by(part, X, norm, s)
             if self.canonicalised:
-                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.place)
+                C, levels = diagonalise_blocks(F.astype(C.dtype, copy=False), C, (0, mid, end), self.device)
                 eps = self.xp.concatenate(levels)
             rotated.append(C)
             energies.append(eps)
@@ -238,13 +239,13 @@ class Pseudo:
         end = part.split[1]
         C = part.C[:, :end]
         if self.variant.one_by_one:
-            front = self.xp.asarray(rotations.jacobi(*(self.place.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
+            front = self.xp.asarray(rotations.jacobi(*(self.device.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
         elif not self.variant.economical:
             front = rotations.rotate_nearest(C, X, norm, self.xp, self.product)
         elif norm < rotations.SMALL_NORM:
             front = rotations.rotate_slightly(C, X, self.xp, self.product)
         else:
-            front = rotations.rotate_by_factors(C, X, self.xp, self.place.linalg)
+            front = rotations.rotate_by_factors(C, X, self.xp, self.device.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
     def safe(self, numbers: Array) -> bool:

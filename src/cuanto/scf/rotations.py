@@ -85,7 +85,7 @@ def measure(F_ov: Any, eps_m: Any, X: Any, xp: Any) -> Any:
 
 
 def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
-    """All pairs at once, orthonormal to first order only."""
+    """Rotate all pairs at once; the result is orthonormal to first order only."""
     mid = X.shape[-2]
     rotated = xp.empty_like(C)
     xp.add(C[..., :mid], product(C[..., mid:], transpose(X)), out=rotated[..., :mid])

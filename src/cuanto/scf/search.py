@@ -20,13 +20,13 @@ from cuanto.scf.stability import CLEARLY_UNSTABLE, Mode, improve, leave, lowest_
 from cuanto.scf.state import State
 
 HANDOVER_FACTOR = 0.03
-"""Factor on the gradient at which descent ends, after DIIS failed or lost what descent had gained."""
+"""Factor on the gradient at which descent ends, after DIIS has failed or raised the energy again."""
 MIN_GAIN = 1e-7
 """Hartree by which a solution must lie below the saddle point that was left."""
 CLOSE_GRADIENT = 1e-4
 """Gradient below which curvatures predict the stationary point."""
 IMPROVEMENTS = 5
-"""Maximum number of times a converged state is left for a predicted minimum outside the tolerances."""
+"""Maximum number of attempts to move from a converged state to a predicted minimum beyond the tolerances."""
 
 Start = Density | tuple[Any, Any]
 
@@ -93,7 +93,7 @@ def search(
             if mode is None or accepted:
                 return
             if mode.curvature > CLEARLY_UNSTABLE and state.energy > saddle - MIN_GAIN:
-                return  # left before, without a lower state
+                return  # was left before without finding a lower state
             escape = leave(problem, state, mode, S_pq)
         if accelerator.lost:
             handover = min(handover, HANDOVER_FACTOR * best.gradient)

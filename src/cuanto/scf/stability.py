@@ -19,7 +19,7 @@ from cuanto.scf.rotations import join_blocks, rotate_spins, split_angles, splits
 from cuanto.scf.state import State
 
 UNSTABLE = -5e-6
-"""Hartree: curvatures above this are zero within their errors, as those of rotations of the whole molecule."""
+"""Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
 CLEARLY_UNSTABLE = -1e-4
 """Hartree: a negative curvature that no error explains."""
 TOLERANCE = 1e-3
@@ -27,7 +27,7 @@ TOLERANCE = 1e-3
 TOLERANCE_NEAR_ZERO = 1e-4
 """The same for curvatures near zero, whose error is its square over their distance to the next one."""
 TOLERANCE_FLAT = 1e-5
-"""The same for flat valleys, along which slopes are small beside those that a wrong direction has."""
+"""The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
@@ -57,7 +57,7 @@ class Mode:
 
 
 def stability_note(curvature: float) -> str:
-    """What the lowest curvature (Hartree) says about a state, for the notes of a result."""
+    """Note for a result about the stability of a state with this lowest curvature (Hartree)."""
     verdict = "stable" if curvature > UNSTABLE else "NOT a minimum"
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree"
 
@@ -121,14 +121,15 @@ def _differences(x_m: Array) -> Array:
 
 
 def lowest_mode(problem: Problem, state: State) -> Mode | None:
-    """The rotation along which the energy of a converged state curves least; None where nothing can be rotated."""
+    """Find the rotation along which the energy of a converged state has the lowest curvature; None if nothing can be
+    rotated."""
     hessian = _Hessian(problem, state)
     size = len(hessian.diagonal)
     if size == 0:
         return None
     rng = np.random.default_rng(0)
     start = np.argsort(hessian.diagonal)[: min(3, size)]
-    # A little of everything: an unstable direction may have another symmetry than the smallest gaps.
+    # Start from a mixture: an unstable direction may differ in symmetry from the smallest gaps.
     trial = [np.eye(1, size, int(k))[0] + 1e-2 * rng.normal(size=size) for k in start]
     V, W = np.zeros((0, size)), np.zeros((0, size))
     while True:

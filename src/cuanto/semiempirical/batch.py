@@ -1,7 +1,8 @@
 """SCF of many molecules of one composition at once: they share kernels, launches and every array operation.
 
 Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), or
-diagonalised for molecules for which rotations are not safe. Molecules that do not converge are left to the common SCF.
+diagonalised for molecules for which rotations are not safe. Molecules that do not converge are computed by the common
+SCF.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Converged:
 
 @dataclass(frozen=True, eq=False)
 class _Evaluation:
-    """One iteration of all molecules: which meet the criteria `now`, which have met them, after how many iterations."""
+    """One iteration of all molecules: which meet the criteria `now`, which have met them so far, and after how many
+    iterations."""
 
     energy_b: Array
     now_b: NDArray[np.bool_]

@@ -33,7 +33,7 @@ def corrections(symbols: Sequence[str], R_ax: Array) -> tuple[float, Array]:
 def _triple_bonds(carbons: NDArray[np.int64], R_ax: Array, gradient: Array) -> float:
     if len(carbons) < 2:
         return 0.0
-    from scipy.spatial import cKDTree  # here, because it is slow to import
+    from scipy.spatial import cKDTree  # imported here, because it is slow to import
 
     pairs = cKDTree(R_ax[carbons]).query_pairs(LONG, output_type="ndarray")
     if len(pairs) == 0:

@@ -57,7 +57,7 @@ def additive_dipole(D: float, target: float) -> float:
 
     def interaction(rho: float) -> float:
         far = sqrt(rho * rho + D * D)
-        return 0.25 * D * D / (rho * far * (rho + far))  # without the difference, which cancels for small D
+        return 0.25 * D * D / (rho * far * (rho + far))  # rewritten, because the difference cancels for small D
 
     return _root(interaction, target)
 
@@ -87,8 +87,8 @@ def _root(falling: Callable[[float], float], target: float) -> float:
     return 0.5 * (low + high)
 
 
-def limited(rho: float) -> float:
-    """An additive term within the bounds between which MOPAC searches those of shells with d functions."""
+def clip_additive(rho: float) -> float:
+    """Clip an additive term to the range that MOPAC searches for shells with d functions."""
     return min(max(rho, SMALLEST), LARGEST)
 
 

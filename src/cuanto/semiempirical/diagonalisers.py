@@ -14,8 +14,8 @@ from cuanto.scf.pseudodiagonalise import SETTLED, Pseudo
 from cuanto.semiempirical.purify import Purification
 
 PSEUDO_ORBITALS = tuning.sizes("semiempirical.pseudo_orbitals")
-SINGLE_PAYS = {"cpu": True, "cuda": False}
-"""Whether early rotations in single precision are faster."""
+SINGLE_IS_FASTER = {"cpu": True, "cuda": False}
+"""Whether early rotations in single precision are faster, by language."""
 SP2 = "sp2"
 """Name of purification, which only NDDO methods offer."""
 
@@ -24,11 +24,11 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = 
     """The diagonaliser selected by `options`. `mixed`: early block rotations in single precision (None: if that pays
     and the energy tolerance is tighter than what they reach)."""
     integer = not options.smearing and options.occupations is None
-    language = frame.place.traits.language
+    language = frame.device.traits.language
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
         if mixed is None:
-            mixed = SINGLE_PAYS[language] and options.energy_tolerance < SETTLED**2
+            mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED**2
         return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
         return Pseudo(frame, options.variant, options.level_shift)

@@ -64,7 +64,7 @@ class PairEngine:
 
     @property
     def stored(self) -> bool:
-        """Whether G is kept, not recomputed for every Fock matrix."""
+        """Whether G is stored rather than recomputed for every Fock matrix."""
         return len(self.slabs) == 1
 
     def _plan(self, budget: Budget) -> list[Slab]:
@@ -143,7 +143,7 @@ class PairEngine:
         sources = [core_source(self._language, *kinds) for kinds in _classes(self.layout.kinds)]
         for make in (repulsion_source, exchange_source):
             sources += [make(self._language, a, b) for a, b in _classes(self.layout.by_orbitals)]
-        sources += [attraction_source(self._language, orbitals) for orbitals, _, _ in self._unusual]
+        sources += [attraction_source(self._language, orbitals) for orbitals, _, _ in self._difference_lists]
         for program in [self.backend.compile(source) for source in sources]:
             program.wait()
 
@@ -163,7 +163,7 @@ class PairEngine:
         return G
 
     def blocks(self) -> Iterator[tuple[Slab, Any]]:
-        """G in slabs; a single one is kept."""
+        """Yield G in slabs; a single slab is stored."""
         if not self.stored:
             for slab in self.slabs:
                 yield slab, self.repulsion(slab)
@@ -173,27 +173,27 @@ class PairEngine:
         yield self.slabs[0], self._stored
 
     @cached_property
-    def _unusual(self) -> list[tuple[int, Atoms, Atoms]]:
-        """Orbitals and lists of the atoms whose products are attracted otherwise than in G, and of the cores."""
-        own, core = self.layout.unusual
+    def _difference_lists(self) -> list[tuple[int, Atoms, Atoms]]:
+        """Orbitals and lists of the atoms whose attraction to cores differs from G, and of the cores concerned."""
+        own, core = self.layout.differing
         every = np.arange(self.atoms, dtype=np.int32)
         found = []
         for orbitals, atoms in self.layout.by_orbitals.items():
             found += [(orbitals, atoms[own[atoms]], every), (orbitals, atoms[~own[atoms]], every[core])]
         return [(orbitals, rows, columns) for orbitals, rows, columns in found if len(rows) and len(columns)]
 
-    def _unusual_launches(self, values: Mapping[str, Any], sums: str, consumer: str = "store") -> list[Launch]:
+    def _difference_launches(self, values: Mapping[str, Any], sums: str, consumer: str = "store") -> list[Launch]:
         return [
             self._launch(attraction_source(self._language, orbitals, consumer), rows, columns, False, values, sums)
-            for orbitals, rows, columns in self._unusual
+            for orbitals, rows, columns in self._difference_lists
         ]
 
-    def unusual_attraction(self) -> Any | None:
-        """What the attraction of products to cores differs from the product of G and the cores; None if nowhere."""
-        if not self._unusual:
+    def attraction_difference(self) -> Any | None:
+        """Attraction of products to cores minus the product of G and the cores; None if they are the same."""
+        if not self._difference_lists:
             return None
         V_bP = self.backend.zeros((self.molecules, self.layout.products), np.float64)
-        self.backend.launch_all(self._unusual_launches({"attraction": V_bP}, "attraction"))
+        self.backend.launch_all(self._difference_launches({"attraction": V_bP}, "attraction"))
         return V_bP
 
     def core(self) -> tuple[Any, Any, Any]:
@@ -239,14 +239,14 @@ class PairEngine:
     def gradient(self, D_bspq: Any) -> Any:
         """dE/dR_bax of pairs at fixed density, without corrections."""
         spins = D_bspq.shape[1]
-        D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single
+        D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single precision
         values = {"D": D_bspq, **self.model, "spins": spins, "factor": 1.0 if spins == 2 else 0.5}
         values["gradient"] = self.backend.zeros((self.molecules, self.atoms, 3), np.float64)
         launches = self._launches(
             partial(repulsion_source, consumer="gradient"), self.layout.by_orbitals, values, "gradient"
         )
         launches += self._launches(partial(core_source, consumer="gradient"), self.layout.kinds, values, "gradient")
-        launches += self._unusual_launches(values, "gradient", "gradient")
+        launches += self._difference_launches(values, "gradient", "gradient")
         self.backend.launch_all(launches)
         return values["gradient"]
 

@@ -5,8 +5,8 @@ leading axis of molecules of one composition (index b).
 
 Attraction and repulsion of electrons and cores in a large system are far larger than its energy (256 waters: 2e5
 Hartree), so that their rounding errors would be seen. The potential is therefore that of electrons and cores together,
-which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the repulsion of
-the cores is only what exceeds the same integrals.
+which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the core
+repulsion is reduced by the same integrals.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Packing:
     """Converts between matrices of all orbitals and vectors of the products on atoms."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
-        rows, columns = (place.astype(np.int64) for place in layout.places)
+        rows, columns = (indices.astype(np.int64) for indices in layout.places)
         self.orbitals = layout.orbitals
         arrays = {
             "upper": rows * self.orbitals + columns,
@@ -37,7 +37,7 @@ class Packing:
         }
         self.arrays = backend.upload(arrays)
 
-    def packed(self, M_pq: Any) -> Any:
+    def pack(self, M_pq: Any) -> Any:
         """Elements on atoms of symmetric matrices."""
         flat = M_pq.reshape(*M_pq.shape[:-2], -1)
         return flat[..., self.arrays["upper"]]
@@ -53,15 +53,15 @@ class Fock:
     """Fock matrices of molecules at given geometries.
 
     `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it;
-    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: less that of two
-    charge distributions. Both on the host.
+    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: the same minus the
+    repulsion of the charge distributions in G. Both are on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:
         self.engine, self.layout, backend = engine, engine.layout, engine.backend
         self.xp, self.packing = backend.xp, Packing(self.layout, backend)
         self.H_bpq, self.attraction_bP, repulsion_ba = engine.core()
-        unusual_bP = engine.unusual_attraction()
+        unusual_bP = engine.attraction_difference()
         if unusual_bP is not None:
             self.packing.add(self.H_bpq, unusual_bP)
         U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
@@ -75,32 +75,32 @@ class Fock:
         self.screened_b = np.array([fsum(row) for row in np.concatenate([repulsion_ba, halves_ba], axis=1)])
 
     def _element(self, symbol: str) -> tuple[Any, Any, Any]:
-        """Places of the products of an element's atoms, and its maps from densities to J and K."""
+        """Indices of the products of an element's atoms, and its maps from densities to J and K."""
         element = self.layout.parameters.element(symbol)
         atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
         count = element.orbitals * (element.orbitals + 1) // 2
-        places = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
+        positions = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
         J, K = one_centre_maps(element)
         to_device = self.engine.backend.to_device
-        return to_device(places), to_device(J.T), to_device(K.T)
+        return to_device(positions), to_device(J.T), to_device(K.T)
 
     def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
         """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J includes the cores of other atoms."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
-        q_bsP = self.packing.packed(D_bspq) * self.packing.arrays["copies"]
+        q_bsP = self.packing.pack(D_bspq) * self.packing.arrays["copies"]
         total_bP = q_bsP.sum(axis=1)
         potential = self.engine.coulomb_and_exchange(total_bP - self._cores, D_bspq, F_bspq, factor)
         vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
-        for places, J, K in self._one_centre:
-            direct, own = total_bP[:, places] @ J, q_bsP[:, :, places] @ K
-            vector[:, :, places] += direct[:, None] - factor * own
+        for positions, J, K in self._one_centre:
+            direct, own = total_bP[:, positions] @ J, q_bsP[:, :, positions] @ K
+            vector[:, :, positions] += direct[:, None] - factor * own
         self.packing.add(F_bspq, vector)
         return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
 
     def attraction(self, D_bspq: Any) -> Any:
         """Energies of the electrons in the field of other atoms' cores."""
-        q_bP = self.packing.packed(D_bspq.sum(axis=1, dtype=np.float64)) * self.packing.arrays["copies"]
+        q_bP = self.packing.pack(D_bspq.sum(axis=1, dtype=np.float64)) * self.packing.arrays["copies"]
         return -(q_bP * self.attraction_bP).sum(axis=1)
 
 

@@ -81,7 +81,7 @@ def begin(
 
 def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     """Atoms of each molecule, found from distances (`R_ax` in Angstrom), in the order of their first atoms."""
-    from scipy.sparse import coo_array  # here, because they are slow to import
+    from scipy.sparse import coo_array  # imported here, because they are slow to import
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
 
@@ -120,9 +120,9 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
                 return None
             first = np.arange(len(atoms_ba))[:, None]
             columns = np.concatenate([filled + o * first + np.arange(o), empty + v * first + np.arange(v)], axis=1)
-            place = backend.upload({"rows": _orbitals_of(layout, atoms_ba), "columns": columns})
-            C_jm[place["rows"][:, :, None], place["columns"][:, None, :]] = solved.C_bsjm[:, 0]
-            eps_m[place["columns"]] = solved.eps_bsm[:, 0]
+            indices = backend.upload({"rows": _orbitals_of(layout, atoms_ba), "columns": columns})
+            C_jm[indices["rows"][:, :, None], indices["columns"][:, None, :]] = solved.C_bsjm[:, 0]
+            eps_m[indices["columns"]] = solved.eps_bsm[:, 0]
             filled, empty = filled + o * len(atoms_ba), empty + v * len(atoms_ba)
     budget.release(batch.BATCH)
     return C_jm, eps_m

@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def kinds(self) -> dict[Kind, Indices]:
-        """Atoms of every kind, kinds with most orbitals first."""
+        """Atoms of every kind; kinds with more orbitals come first."""
         found: dict[Kind, list[int]] = {}
         for a, element in enumerate(self.elements):
             found.setdefault(element.kind, []).append(a)
@@ -61,13 +61,13 @@ class Layout:
 
     @cached_property
     def by_orbitals(self) -> dict[int, Indices]:
-        """Atoms by the number of their orbitals, most first."""
+        """Atoms by number of orbitals, in descending order."""
         counts = np.array([element.orbitals for element in self.elements])
         return {n: np.flatnonzero(counts == n).astype(np.int32) for n in (9, 4, 1) if (counts == n).any()}
 
     @cached_property
-    def unusual(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Atoms whose products are attracted by cores otherwise than in G, and atoms whose cores attract so."""
+    def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Atoms whose attraction to cores differs from the integrals in G, and atoms whose cores cause that."""
         own = [
             not e.attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
             for e in self.elements

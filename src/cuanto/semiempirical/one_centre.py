@@ -20,7 +20,7 @@ D_ORDER = (4, 3, 2, 1, 0)
 """x2-y2, xz, z2, yz, xy among m = -2..2 = xy, yz, z2, xz, x2-y2."""
 SHELL = (0, 1, 1, 1, 2, 2, 2, 2, 2)
 PARITY = 1e-10
-"""Angular factors below this are zero by symmetry."""
+"""Angular factors below this count as zero by symmetry."""
 
 
 def integrals(element: Element) -> Array:

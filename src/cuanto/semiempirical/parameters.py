@@ -104,7 +104,7 @@ class Parameters:
     """Parameters of a method.
 
     `pairs`: (alpha, x), and 1 where the term is multiplied by R, by both symbols in either order. `by_partner`:
-    Gaussians that replace those of the first element beside the second.
+    Gaussians of the first element that apply to a pair with the second.
     """
 
     method: str
@@ -113,7 +113,7 @@ class Parameters:
     by_partner: Mapping[tuple[str, str], tuple[Gaussian, ...]] = field(default_factory=dict)
 
     def element(self, symbol: str) -> Element:
-        """The element; an error if it has no parameters, which names the methods that have it."""
+        """Return an element; if it has no parameters, the error names the methods that have it."""
         if symbol not in self.elements:
             others = ", ".join(method for method in METHODS if symbol in parameters(method).elements)
             known = f"{others} {'has' if others in METHODS else 'have'} them" if others else "no other method has them"

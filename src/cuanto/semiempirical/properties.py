@@ -33,9 +33,9 @@ def dipole_vectors(layout: Layout, R_ax: Array) -> tuple[NDArray[np.int64], NDAr
     weights = -R_ax[layout.atom_of_orbital]
     names = np.array(layout.symbols)
     for symbol in dict.fromkeys(layout.symbols):
-        places, hybrids = _hybrids(layout.parameters.element(symbol))
+        positions, hybrids = _hybrids(layout.parameters.element(symbol))
         first = layout.first[:-1][names == symbol].astype(np.int64)[:, None]
-        rows, columns = (np.append(known, first + own) for known, own in zip((rows, columns), places, strict=True))
+        rows, columns = (np.append(known, first + own) for known, own in zip((rows, columns), positions, strict=True))
         weights = np.concatenate([weights, np.tile(hybrids, (len(first), 1))])
     return rows, columns, weights.T
 
@@ -45,8 +45,8 @@ def _hybrids(element: Element) -> tuple[NDArray[np.int64], Array]:
     found = [] if element.orbitals == 1 else [((0, 1 + x), x, element.D["sp"]) for x in range(3)]
     if element.orbitals == 9:
         found += [(pair, x, element.D["pd"] * c) for x, table in P_WITH_D.items() for pair, c in table.items()]
-    places = np.array([pair for pair, _, _ in found], dtype=np.int64).reshape(-1, 2).T
-    return places, np.array([-2.0 * D * np.eye(3)[x] for _, x, D in found]).reshape(-1, 3)
+    positions = np.array([pair for pair, _, _ in found], dtype=np.int64).reshape(-1, 2).T
+    return positions, np.array([-2.0 * D * np.eye(3)[x] for _, x, D in found]).reshape(-1, 3)
 
 
 def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.scf.diagonalise import Full
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 
 MAX_PRODUCTS = 100
 """Maximum number of products of a purification."""
@@ -22,7 +22,7 @@ DEPENDENT = 1e-3
 """Diagonal element of a Cholesky factor below which projected orbitals are linearly dependent."""
 
 
-def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
+def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
     """The projector on the lowest eigenvectors of F, and the number of products.
 
     X starts as F mapped to [0, 1] in reversed order (Gershgorin's bounds); X^2 moves eigenvalues down, 2 X - X^2 up:
@@ -32,17 +32,17 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
     arXiv:1101.0265). If the estimates were so wrong that the trace is not the number of electrons, it is repeated
     without them.
     """
-    n, xp = len(F_pq), place.xp
+    n, xp = len(F_pq), device.xp
     diagonal = F_pq.diagonal()
     radius = abs(F_pq).sum(axis=1) - abs(diagonal)
-    low, high = place.to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
+    low, high = device.to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
     X = (high * xp.eye(n) - F_pq) / (high - low)
     full, empty = 1.0, 0.0
     if frontier is not None and low < frontier[0] < frontier[1] < high:
         full, empty = ((high - level) / (high - low) for level in frontier)
     trace, previous = float(X.trace()), np.inf
     for products in range(1, MAX_PRODUCTS + 1):  # noqa: B007
-        square = place.linalg.product(X, X.T)
+        square = device.linalg.product(X, X.T)
         squared = float(square.trace())
         error = abs(trace - squared)
         if error < IDEMPOTENT * n or (error >= previous and error < 1e-6 * n) or not abs(trace) < 2 * n:
@@ -58,7 +58,7 @@ def project(F_pq: Any, electrons: int, place: Place, frontier: tuple[float, floa
         X += square
         X.reshape(-1)[:: n + 1] += c[2]
     if frontier is not None and not abs(trace - electrons) < 0.5:
-        X, more = project(F_pq, electrons, place)
+        X, more = project(F_pq, electrons, device)
         return X, products + more
     return X, products
 
@@ -70,8 +70,8 @@ class Purification:
     occupied space changes too much (an orbital is nearly orthogonal to the new space), F is diagonalised.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place, self.xp, self.linalg, self.full = place, place.xp, place.linalg, Full(place.xp)
+    def __init__(self, device: Device) -> None:
+        self.device, self.xp, self.linalg, self.full = device, device.xp, device.linalg, Full(device.xp)
         self.products = self.full_steps = 0
         self.restart()
 
@@ -85,7 +85,7 @@ class Purification:
         frontiers = self._frontiers or [None] * len(filled)
         known = () if C_sjm is None or len(C_sjm) != len(n_sm) else zip(F_sjk, C_sjm, filled, frontiers, strict=True)
         for F_jk, C_jm, o, frontier in known:
-            C = self._projected(F_jk, C_jm, o, frontier)
+            C = self._project(F_jk, C_jm, o, frontier)
             if C is None:
                 break
             projected.append(C)
@@ -95,12 +95,12 @@ class Purification:
             C_sjm, eps_sm, step = self.full(F_sjk, C_sjm, n_sm, energy)
         else:
             C_sjm, eps_sm, step = self.xp.stack(projected), self.xp.stack(energies), "sp2"
-        levels = zip(self.place.to_host(eps_sm), filled, strict=True)
+        levels = zip(self.device.to_host(eps_sm), filled, strict=True)
         self._frontiers = [(eps_m[:o].max(), eps_m[o:].min()) if 0 < o < len(eps_m) else None for eps_m, o in levels]
         return C_sjm, eps_sm, step
 
-    def _projected(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
-        P, products = project(F_jk, o, self.place, frontier)
+    def _project(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
+        P, products = project(F_jk, o, self.device, frontier)
         self.products += products
         C = C_jm.copy()
         C[:, :o] = self.linalg.product(P, C_jm[:, :o])
@@ -118,7 +118,7 @@ class Purification:
                 own = self.linalg.factor(self.linalg.lower_gram(C.T))
             except np.linalg.LinAlgError:
                 return False
-            if not float(own.L.diagonal().min()) > DEPENDENT:  # also if it is NaN
+            if not float(own.L.diagonal().min()) > DEPENDENT:  # also true for NaN
                 return False
             own.divide(C)
         return True

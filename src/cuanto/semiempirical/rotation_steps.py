@@ -28,7 +28,7 @@ from cuanto.scf import rotations
 from cuanto.scf.diagonalise import stack
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.loop import Density, Evaluation, Point, Problem, canonical
-from cuanto.scf.orthogonal import Place
+from cuanto.scf.orthogonal import Device
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, RISE, Coupling, Pseudo
 from cuanto.scf.rotations import Limits
 from cuanto.scf.state import State
@@ -111,8 +111,8 @@ class RotationStep:
 class AngleHistory:
     """Rotations so far and their DIIS extrapolation, all spins in one row; `method`: name of the last one."""
 
-    def __init__(self, history: History, place: Place, limits: Limits) -> None:
-        self.history, self.place, self.xp, self.limits = history, place, place.xp, limits
+    def __init__(self, history: History, device: Device, limits: Limits) -> None:
+        self.history, self.device, self.xp, self.limits = history, device, device.xp, limits
         self._position: Any = 0.0
         self.method = ""
 
@@ -137,7 +137,7 @@ class AngleHistory:
     def _measure(self, X_s: list[Any]) -> Array:
         """Largest angle and norm of every spin."""
         values = [value for X in X_s for value in (abs(X).max(), self.xp.sqrt((X * X).sum()))]
-        return np.asarray(self.place.to_host(self.xp.stack(values)), dtype=np.float64).reshape(-1, 2)
+        return np.asarray(self.device.to_host(self.xp.stack(values)), dtype=np.float64).reshape(-1, 2)
 
     def _row(self, blocks: Iterable[Any]) -> Any:
         return flatten(list(blocks), self.xp).astype(np.float64, copy=False)
@@ -153,15 +153,15 @@ def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
     return plain and bool(((filled_s > 0) & (filled_s < problem.frame.size)).all())
 
 
-def projectors(C_sjm: Any, filled: list[int], capacity: float, place: Place) -> Any:
+def projectors(C_sjm: Any, filled: list[int], capacity: float, device: Device) -> Any:
     """Densities from the smaller block: C_o C_o^T = 1 - C_v C_v^T."""
     found = []
     for C, o in zip(C_sjm, filled, strict=True):
         few = 2 * o <= len(C)
         block = (C[:, :o] if few else C[:, o:]) * C.dtype.type(np.sqrt(capacity))
-        D = place.linalg.product(block, block.T)
+        D = device.linalg.product(block, block.T)
         if not few:
             D *= D.dtype.type(-1.0)
             add_to_diagonal(D, D.dtype.type(capacity))
         found.append(D)
-    return stack(found, place.xp)
+    return stack(found, device.xp)

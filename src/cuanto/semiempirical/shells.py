@@ -64,7 +64,7 @@ class Shells:
         return len(self.n) > 1 and self.n[0] > self.n[1]
 
     def radial(self, k: int, one: str, other: str) -> float:
-        """R^k of two pairs of shells such as `sd` and `pp`, one for each electron."""
+        """R^k of two pairs of shells, such as `sd` and `pp`, one pair for each electron."""
         pairs = {"".join(sorted(pair, key="spd".index)) for pair in (one, other)}
         for name, (order, shells) in REPLACED.items():
             if name in self.given and (k, pairs) == (order, shells):
@@ -115,17 +115,19 @@ class Shells:
         found["sp"] = derived.additive_dipole(self.D["sp"], max(SMALLEST_HSP / HARTREE, self.g["h_sp"]))
         found["pp"] = derived.additive_linear(self.D["pp"], h_pp)
         for pair in ("sp", "pp"):
-            found[f"{pair} core"] = derived.limited(found[pair]) if self.metal else found[pair]
+            found[f"{pair} core"] = derived.clip_additive(found[pair]) if self.metal else found[pair]
         if len(self.n) == 3:
             square = {"sd": self.radial(2, "sd", "sd") / 5.0, "dd": 3.0 / 49.0 * self.radial(2, "dd", "dd")}
             dipole = 4.0 / 15.0 * self.radial(1, "pd", "pd")
-            found |= {pair: derived.limited(derived.additive_square(self.D[pair], square[pair])) for pair in square}
-            found["pd"] = derived.limited(derived.additive_dipole(self.D["pd"], dipole))
+            found |= {
+                pair: derived.clip_additive(derived.additive_square(self.D[pair], square[pair])) for pair in square
+            }
+            found["pd"] = derived.clip_additive(derived.additive_dipole(self.D["pd"], dipole))
             found["0dd"] = 0.5 / self.radial(0, "dd", "dd")
         return found
 
     def isolated_d(self, multiples: Sequence[float]) -> float:
-        """The part of an isolated atom's energy that d electrons add, besides U."""
+        """Contribution of d electrons to the energy of an isolated atom, besides U."""
         integrals = (
             self.radial(0, "ss", "dd"),
             self.radial(0, "dd", "dd"),

@@ -47,7 +47,7 @@ def extra_gaussians(layout: Layout) -> int:
 
 
 def atom_records(layout: Layout) -> Array:
-    """[atom, field]; elements are numbered as they occur."""
+    """Records [atom, field]; elements are numbered in order of occurrence."""
     names = element_names(layout)
     rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
     return np.stack([rows[symbol] for symbol in layout.symbols])

@@ -10,7 +10,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
-from cuanto.scf.orthogonal import Frame, place_of_algebra
+from cuanto.scf.orthogonal import Frame, algebra_device
 from cuanto.semiempirical import properties
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
@@ -95,7 +95,7 @@ class Identity:
 
     @property
     def T(self) -> Identity:
-        """Itself."""
+        """The transpose: the identity itself."""
         return self
 
     def __matmul__(self, other: Any) -> Any:
@@ -119,7 +119,7 @@ class OrthonormalFrame(Frame):
 
 def orthonormal_frame(size: int, backend: Backend) -> Frame:
     """The frame of NDDO orbitals."""
-    return OrthonormalFrame(backend, place_of_algebra(size, backend), Identity(size), 0.0, 1.0, 0)
+    return OrthonormalFrame(backend, algebra_device(size, backend), Identity(size), 0.0, 1.0, 0)
 
 
 def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:

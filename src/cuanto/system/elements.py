@@ -4,7 +4,7 @@ import difflib
 import re
 
 from cuanto.errors import InputError
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 _PERIODIC_TABLE = """
     H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr
@@ -28,19 +28,19 @@ def symbol_of(label: str) -> str:
         return _symbol_of_number(label)
     match = _LABEL.fullmatch(label)
     if match is None:
-        raise InputError(f"unknown element {quoted(label)}: write a symbol such as C, C1 or an atomic number")
+        raise InputError(f"unknown element {quote(label)}: write a symbol such as C, C1 or an atomic number")
     symbol = match[1].capitalize()
     if symbol in ATOMIC_NUMBERS:
         return symbol
     if symbol in _ISOTOPES:
-        raise InputError(f"unknown element {quoted(label)}: write isotopes of hydrogen as H")
+        raise InputError(f"unknown element {quote(label)}: write isotopes of hydrogen as H")
     close = difflib.get_close_matches(symbol, SYMBOLS, n=1, cutoff=0.5) or [s for s in SYMBOLS if s == symbol[0]]
     hint = f"did you mean {close[0]!r}?" if close else "elements run from H to Og"
-    raise InputError(f"unknown element {quoted(label)}; {hint}")
+    raise InputError(f"unknown element {quote(label)}; {hint}")
 
 
 def _symbol_of_number(label: str) -> str:
     z = int(label) if len(label) < 5 else len(SYMBOLS) + 1
     if not 0 < z <= len(SYMBOLS):
-        raise InputError(f"unknown element: atomic number {quoted(label)} is not between 1 and {len(SYMBOLS)}")
+        raise InputError(f"unknown element: atomic number {quote(label)} is not between 1 and {len(SYMBOLS)}")
     return SYMBOLS[z - 1]

@@ -8,7 +8,7 @@ from cuanto.errors import InputError, require
 from cuanto.system.molden import MOLDEN, parse_molden
 from cuanto.system.nuclei import ghost_of
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 from cuanto.system.xyz import parse_xyz
 
 KNOWN = "XYZ, QCSchema (JSON) or Molden"
@@ -30,9 +30,9 @@ def parse_json(text: str, source: str) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source} is no valid JSON: {' '.join(str(error).split())}") from None
+        raise InputError(f"{source} is not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise InputError(f"{source}: expected a JSON object, found {quoted(type(found).__name__)}")
+        raise InputError(f"{source}: expected a JSON object, found {quote(type(found).__name__)}")
     return found
 
 
@@ -83,7 +83,7 @@ def _whole(value: object, what: str, source: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, int) and abs(value) > 10**9:
-        raise InputError(f"{source}: {what} {quoted(value)} is too large")
+        raise InputError(f"{source}: {what} {quote(value)} is too large")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not float(value).is_integer():
-        raise InputError(f"{source}: {what} must be a whole number, not {quoted(value)}")
+        raise InputError(f"{source}: {what} must be a whole number, not {quote(value)}")
     return int(value)

@@ -4,6 +4,7 @@ import operator
 import os
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import SupportsIndex
@@ -11,14 +12,14 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Ints
 from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quoted, read_text, shown
+from cuanto.system.text import quote, read_text, shown
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -37,7 +38,7 @@ class Molecule:
     """Atoms with a total charge and a spin multiplicity; coordinates in Bohr, read-only.
 
     A ghost atom (symbol Gh-O, also read from Gh(O), X-O, @O, O: and the like) carries basis functions and nothing else.
-    Without a multiplicity the lowest one is taken: 1 for an even number of electrons, 2 for an odd one.
+    The default multiplicity is the lowest possible one: 1 for an even number of electrons, 2 for an odd number.
     """
 
     symbols: tuple[str, ...]
@@ -88,7 +89,7 @@ class Molecule:
     def from_file(
         cls, path: str | os.PathLike[str], charge: int | None = None, multiplicity: int | None = None
     ) -> "Molecule":
-        """Molecule from an XYZ, QCSchema (JSON) or Molden file, told by its content; otherwise as `from_xyz`."""
+        """Molecule from an XYZ, QCSchema (JSON) or Molden file, recognised by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
         return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
 
@@ -101,13 +102,14 @@ class Molecule:
         source: str = "the input",
         name: str = "",
     ) -> "Molecule":
-        """Molecule from the text of such a file; `source` begins messages, `name` is used where the text has none."""
+        """Molecule from the text of such a file; messages begin with `source`, and `name` is used if the text has
+        none."""
         return cls._from_parsed(parse_structure(text, source), charge, multiplicity, name, f"{source}: ")
 
     @classmethod
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
-        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quoted(smiles)}: ")
+        return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quote(smiles)}: ")
 
     @classmethod
     def _from_parsed(
@@ -151,18 +153,41 @@ class Molecule:
 
     @property
     def nelectron(self) -> int:
-        """Number of electrons."""
+        """Number of electrons, without those of core potentials."""
         return int(self.nuclei.charges.sum()) - self.charge
+
+    @property
+    def valence_multiplicity(self) -> int:
+        """Multiplicity of the electrons outside of core potentials.
+
+        It differs from that of all electrons where the cores have an odd number of them, as in potentials of
+        lanthanides that include f electrons: one unpaired electron then belongs to the cores.
+        """
+        unpaired = self.multiplicity - 1
+        return 1 + (unpaired if (self.nelectron - unpaired) % 2 == 0 else abs(unpaired - 1))
 
     @property
     def n_alpha(self) -> int:
         """Number of electrons of majority spin."""
-        return (self.nelectron + self.multiplicity - 1) // 2
+        return (self.nelectron + self.valence_multiplicity - 1) // 2
 
     @property
     def n_beta(self) -> int:
         """Number of electrons of minority spin."""
         return self.nelectron - self.n_alpha
+
+    def with_core_electrons(self, core_electrons: Sequence[int] | Ints) -> "Molecule":
+        """The same molecule with these electrons of every atom replaced by core potentials."""
+        counts = np.array(core_electrons, dtype=np.int64)
+        if np.array_equal(counts, self.nuclei.core_electrons):
+            return self
+        require(counts.shape == (self.natom,), f"{self.natom} atoms need as many numbers of core electrons")
+        molecule = copy(self)
+        object.__setattr__(molecule, "nuclei", Nuclei(self.nuclei.protons, counts))
+        left, multiplicity = molecule.nelectron, molecule.valence_multiplicity
+        require(left >= 1, f"charge {self.charge:+d} leaves no electron outside of the core potentials")
+        _check_multiplicity(multiplicity, left, self.charge)
+        return molecule
 
     def nuclear_repulsion(self) -> float:
         """Coulomb energy of the nuclei, Hartree."""
@@ -177,7 +202,7 @@ def _whole(value: SupportsIndex, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise InputError(f"{what} must be a whole number, not {quoted(value)}") from None
+        raise InputError(f"{what} must be a whole number, not {quote(value)}") from None
 
 
 def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
@@ -204,7 +229,7 @@ def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
 def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     if len(symbols) < 2:
         return
-    from scipy.spatial import cKDTree  # here, because it is slow to import
+    from scipy.spatial import cKDTree  # imported here, because it is slow to import
 
     distances, neighbours = cKDTree(R_ax).query(R_ax, k=2)
     a = int(np.argmin(distances[:, 1]))
@@ -214,7 +239,7 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
     b = int(next(b for b in neighbours[a] if b != a))
     a, b = sorted((a, b))
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
-    require(distance >= 1e-3, f"{pair} are at the same place: is an atom listed twice?")
+    require(distance >= 1e-3, f"{pair} are at the same position: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
 
 

@@ -16,7 +16,7 @@ from cuanto.arrays import Ints
 from cuanto.errors import InputError
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
 from cuanto.system.masses import MASSES
-from cuanto.system.text import quoted
+from cuanto.system.text import quote
 
 GHOST = "Gh-"
 """Prefix of the element in the symbol of a ghost atom."""
@@ -30,9 +30,10 @@ _GHOST = re.compile(
 
 
 def atom_symbol(label: str) -> str:
-    """Symbol of an atom as a person wrote it: 'O' for 'O', 'o1' or '8', 'Gh-O' for any spelling of a ghost."""
+    """Normalise the symbol of an atom as written by a user: 'O' for 'O', 'o1' or '8', 'Gh-O' for any spelling of a
+    ghost."""
     if _DUMMY.fullmatch(label):
-        raise InputError(f"dummy atom {quoted(label)} has no element: write a ghost atom as Gh-O, or leave it out")
+        raise InputError(f"dummy atom {quote(label)} has no element: write a ghost atom as Gh-O, or leave it out")
     ghost = _GHOST.fullmatch(label)
     if ghost is None:
         return symbol_of(label)

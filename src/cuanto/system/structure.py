@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cuanto.errors import InputError
-from cuanto.system.text import parse_real, quoted
+from cuanto.system.text import parse_real, quote
 
 Position = tuple[float, float, float]
 
@@ -29,7 +29,7 @@ def parse_position(tokens: Sequence[str], where: str) -> Position:
         value = parse_real(token)
         if value is None or not math.isfinite(value):
             problem = "a number" if value is None else "finite"
-            raise InputError(f"{where}: coordinate {quoted(token)} is not {problem}")
+            raise InputError(f"{where}: coordinate {quote(token)} is not {problem}")
         numbers.append(value)
     x, y, z = numbers
     return x, y, z

@@ -1,27 +1,37 @@
-"""Parsing of numbers and text files written by people, and quoting in one-line messages.
+"""Parsing of numbers and of hand-written text files, and quoting in one-line messages.
 
 Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
 """
 
+import errno
 import math
 import os
 import re
-from pathlib import Path
+import select
+import stat
+import time
+from collections.abc import Sequence
+from typing import Any
 
 from cuanto.errors import InputError, require
+
+LARGEST_FILE = 256 << 20
+"""Bytes of the largest text that is read: tens of thousands of structures."""
+LONGEST_WAIT = 30.0
+"""Seconds without anything from a pipe after which it is given up."""
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path for messages: bare if it fits on a line, else quoted."""
+    """Format a path for messages: as it is if it fits on a line, else quoted."""
     text = os.fspath(path)
-    return text if text.isprintable() and len(text) <= 200 else quoted(text, 200)
+    return text if text.isprintable() and len(text) <= 200 else quote(text, 200)
 
 
-def quoted(text: object, limit: int = 40) -> str:
-    """The text in quotes, on one line, shortened to `limit` characters."""
+def quote(text: object, limit: int = 40) -> str:
+    """Put text in quotes, on one line, shortened to `limit` characters."""
     raw = str(text)
     return repr(raw if len(raw) <= limit else raw[: limit - 3] + "...")
 
@@ -44,11 +54,25 @@ def parse_whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
+def parse_numbers(tokens: Sequence[str]) -> list[float]:
+    """Finite real numbers; the first token that is none is named in the error."""
+    values = [parse_finite(token) for token in tokens]
+    if None in values:
+        raise InputError(f"expected a number, found {quote(tokens[values.index(None)])}")
+    return [value for value in values if value is not None]
+
+
+def listed_numbers(values: Any) -> list[float]:
+    """Numbers of a list in JSON, which may be strings."""
+    require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
+    return parse_numbers([str(value).strip() for value in values])
+
+
 def read_text(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
-    shown = quoted(os.fspath(path), 200)
+    shown = quote(os.fspath(path), 200)
     try:
-        data = Path(path).read_bytes()
+        data = file_bytes(path)
     except FileNotFoundError:
         raise InputError(f"{what} {shown} does not exist") from None
     except IsADirectoryError:
@@ -56,10 +80,41 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{what} {shown} cannot be read: {reason}") from None
-    return decoded(data, f"{what} {shown} is not a text file")
+    return decode(data, f"{what} {shown} is not a text file")
 
 
-def decoded(data: bytes, problem: str) -> str:
+def file_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Content of a file, or of a pipe such as `<(command)`, in bounded time and memory."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size > LARGEST_FILE:
+                raise OSError(errno.EFBIG, f"it is larger than {LARGEST_FILE >> 20} MiB")
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError
+        if not stat.S_ISFIFO(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a device, not a file")
+        return _read_pipe(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_pipe(descriptor: int) -> bytes:
+    data, end = b"", time.monotonic() + LONGEST_WAIT
+    while len(data) <= LARGEST_FILE:
+        if not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
+            raise OSError(errno.ETIMEDOUT, f"nothing came out of the pipe for {LONGEST_WAIT:g} s")
+        piece = os.read(descriptor, 1 << 20)
+        if not piece:
+            return data
+        data, end = data + piece, time.monotonic() + LONGEST_WAIT
+    raise OSError(errno.EFBIG, f"it is longer than {LARGEST_FILE >> 20} MiB")
+
+
+def decode(data: bytes, problem: str) -> str:
     """Decode UTF-8; `problem` begins the message if that fails."""
     try:
         text = data.decode("utf-8-sig")
@@ -70,5 +125,5 @@ def decoded(data: bytes, problem: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines ended by any of the three usual line ends (str.splitlines knows exotic ones as well)."""
+    """Split at any of the three usual line endings (str.splitlines also splits at unusual ones)."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -8,7 +8,7 @@ import re
 from cuanto.errors import InputError, require
 from cuanto.system.nuclei import atom_symbol
 from cuanto.system.structure import Position, Structure, parse_position
-from cuanto.system.text import parse_whole, quoted, split_lines
+from cuanto.system.text import parse_whole, quote, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
@@ -41,7 +41,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
 def _atom_count(line: str, source: str) -> int:
     natom = parse_whole(line.strip())
     if natom is None:
-        raise InputError(f"{source}, line 1: expected the number of atoms, found {quoted(line.strip())}")
+        raise InputError(f"{source}, line 1: expected the number of atoms, found {quote(line.strip())}")
     require(natom >= 1, f"{source}, line 1: announces {natom} atoms, at least one is needed")
     return natom
 
@@ -60,12 +60,12 @@ def _check_columns(comment: str, source: str) -> None:
     """Refuse extended XYZ with other columns first, where forces could be read as positions."""
     properties = _PROPERTIES.search(comment)
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
-        raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quoted(properties[1])}")
+        raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
 
 
 def _atom(line: str, where: str) -> tuple[str, Position]:
     tokens = line.split()
-    require(len(tokens) >= 4, f"{where}: expected 'element x y z', found {quoted(line.strip())}")
+    require(len(tokens) >= 4, f"{where}: expected 'element x y z', found {quote(line.strip())}")
     try:
         symbol = atom_symbol(tokens[0])
     except InputError as error:
@@ -81,5 +81,5 @@ def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: s
     text = found.pop()
     value = parse_whole(text)
     if value is None:
-        raise InputError(f"{source}, line 2: {what} {quoted(text)} is not a whole number")
+        raise InputError(f"{source}, line 2: {what} {quote(text)} is not a whole number")
     return value

@@ -2,6 +2,7 @@
 
 from cuanto.terms.base import Term
 from cuanto.terms.core import CoreHamiltonian
+from cuanto.terms.core_potentials import CorePotentials
 from cuanto.terms.coulomb import Coulomb
 from cuanto.terms.dispersion import Dispersion
 from cuanto.terms.exchange import Exchange
@@ -12,6 +13,7 @@ from cuanto.terms.nuclear_repulsion import NuclearRepulsion
 __all__ = [
     "EXTERNAL_OPERATORS",
     "CoreHamiltonian",
+    "CorePotentials",
     "Coulomb",
     "Dispersion",
     "Exchange",

@@ -17,7 +17,8 @@ class Term(Protocol):
     name: str
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any | None]:
-        """Energy (a number, or a scalar on the device) and dE/dD_spq (or with one spin: the same for all; or None)."""
+        """Energy (a number, or a scalar on the device), and dE/dD_spq (with a single matrix if it is the same for all
+        spins; None if it is zero)."""
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
         """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
@@ -27,14 +28,14 @@ class Term(Protocol):
         return None
 
     def sources(self, D_spq: Any) -> Sources | None:
-        """What acts on the pairs of basis functions, if the whole gradient follows from that; None if it does not.
+        """Charges and operators from which the whole gradient of this term follows; None if it does not.
 
         Those of several terms are added, and their gradient computed at once.
         """
         return None
 
     def response(self, D_spq: Any, change_spq: Any) -> Any | None:
-        """Change of dE/dD_spq to first order in a change of the density; None where it is not known."""
+        """Change of dE/dD_spq to first order in a change of the density; None if it is not implemented."""
         return None
 
     def notes(self) -> Sequence[str]:

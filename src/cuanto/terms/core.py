@@ -19,7 +19,8 @@ from cuanto.terms.external import Surroundings
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; computed with it: the overlap S."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; the overlap S is computed along with
+    it."""
 
     name = "core"
 
@@ -56,5 +57,5 @@ class CoreHamiltonian(Term):
         return Sources(points=self._charges, kinetic=True, operators=operators or None)
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Basis functions, nuclei and point charges move."""
+        """Derivative with respect to basis functions, nuclei and point charges."""
         return electronic_gradient(self._basis, D_spq.sum(axis=0), self.sources(D_spq), self._backend)

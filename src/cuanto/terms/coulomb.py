@@ -28,11 +28,11 @@ class Coulomb(Term):
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
 
     def sources(self, D_spq: Any) -> Sources | None:
-        """Those of the builder."""
+        """Charges of the builder."""
         return self.builder.coulomb_sources(D_spq.sum(axis=0))
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """That of the builder."""
+        """Gradient of the builder."""
         return self.builder.coulomb_gradient(D_spq.sum(axis=0))
 
     def notes(self) -> Sequence[str]:

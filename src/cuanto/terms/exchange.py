@@ -25,7 +25,7 @@ class Exchange(Term):
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """That of the builder."""
+        """Gradient of the builder."""
         return self.fraction * self.builder.exchange_gradient(D_spq, C_spi)
 
     def notes(self) -> Sequence[str]:

@@ -105,7 +105,7 @@ class ExchangeCorrelation(Term):
         )
 
     def _quadrature(self, real: str) -> Quadrature:
-        made, self.plan = make_quadrature(
+        quadrature, self.plan = make_quadrature(
             self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
-        return made
+        return quadrature

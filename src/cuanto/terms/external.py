@@ -14,7 +14,10 @@ from numpy.typing import ArrayLike
 
 from cuanto.arrays import Array
 from cuanto.errors import InputError
-from cuanto.options import about_option
+from cuanto.options import errors_about_option
+
+LARGEST, LARGEST_WEIGHT = 1e6, 100.0
+"""Largest charge or coordinate of a point charge, and largest component of an external operator, in atomic units."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class Surroundings:
     def of(
         cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, **operators: ArrayLike | None
     ) -> Surroundings:
-        """Check what a user gave; `operators` by name, None for those that are not wanted."""
-        with about_option("point_charges"):
+        """Check user input; `operators` by name, None for those that are not wanted."""
+        with errors_about_option("point_charges"):
             if (charges is None) != (positions is None):
                 raise InputError("point charges need both charges and positions")
             q = _numbers([] if charges is None else charges, "point charges").reshape(-1)
@@ -78,15 +81,15 @@ class Surroundings:
                 raise InputError(f"{len(q)} point charges have {len(R)} positions: give one row of three for each")
         values = {}
         for name, given in operators.items():
-            with about_option(name):
-                value = None if given is None else _numbers(given, name).tolist()
+            with errors_about_option(name):
+                value = None if given is None else _numbers(given, name, LARGEST_WEIGHT).tolist()
                 if value is not None and any(EXTERNAL_OPERATORS[name].weights(value)):
                     values[name] = value
         return cls(q, R, values)
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `cuanto.energy`, as plain data; none for an isolated molecule."""
+        """Keywords of `cuanto.energy` as plain data; empty for an isolated molecule."""
         charges = {"point_charges": [self.charges.tolist(), self.positions.tolist()]} if len(self.charges) else {}
         return {**charges, **self.operators}
 
@@ -112,11 +115,13 @@ class Surroundings:
         return found
 
 
-def _numbers(given: ArrayLike, what: str) -> Array:
+def _numbers(given: ArrayLike, what: str, largest: float = LARGEST) -> Array:
     try:
         array = np.array(given, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers") from None
     if not np.isfinite(array).all() or (what.startswith("positions") and array.size % 3):
         raise InputError(f"{what} must be finite numbers, three for every position")
+    if np.abs(array).max(initial=0.0) > largest:
+        raise InputError(f"{what}: {np.abs(array).max():.3g} is too large, {largest:g} atomic units are possible")
     return array

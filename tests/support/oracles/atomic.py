@@ -63,8 +63,8 @@ def supermatrices(
     """
 
     def functions(k: int, z_p: Sequence[float]) -> dict[str, list[Terms]]:
-        made = {"L": [large(k, z) for z in z_p], "S": [small(k, z) for z in z_p]}
-        return {X: [[(abs(c) if sizes else c, n) for c, n in f] for f in made[X]] for X in "LS"}
+        result = {"L": [large(k, z) for z in z_p], "S": [small(k, z) for z in z_p]}
+        return {X: [[(abs(c) if sizes else c, n) for c, n in f] for f in result[X]] for X in "LS"}
 
     bra, ket = functions(kappa, z_p), functions(other, z_r)
     n, m = len(z_p), len(z_r)

@@ -50,11 +50,11 @@ def quartet_derivatives(shells: Sequence[Shell], R_nx: ArrayLike, Gamma: Array, 
 def differences(function: Callable[[Array], float], R_ax: Array, step: float) -> Array:
     """Derivatives with respect to all coordinates, from four points each."""
     found = np.zeros_like(R_ax)
-    for place in product(*map(range, R_ax.shape)):
+    for index in product(*map(range, R_ax.shape)):
         for steps, weight in ((-2, 1.0), (-1, -8.0), (1, 8.0), (2, -1.0)):
             moved = R_ax.copy()
-            moved[place] += steps * step
-            found[place] += weight / (12.0 * step) * function(moved)
+            moved[index] += steps * step
+            found[index] += weight / (12.0 * step) * function(moved)
     return found
 
 
@@ -78,7 +78,7 @@ def hermite_coulomb_matrix(basis: BasisLike, D_pq: Array) -> Array:
 
 
 def hermite_potential(bra: HermiteExpansion, ket: HermiteExpansion, H_lt: Array) -> Array:
-    """V_kt: what every Hermite Gaussian of the bra sees of the Hermite density H_lt of the ket (HJO 9.9.32)."""
+    """V_kt: potential of the Hermite density H_lt of the ket in every Hermite Gaussian of the bra (HJO 9.9.32)."""
     p_kl, q_kl = bra.zeta_k[:, None], ket.zeta_k[None, :]
     P_kx, Q_lx = bra.weights_kn @ bra.centres_nx, ket.weights_kn @ ket.centres_nx
     X_xkl = P_kx.T[:, :, None] - Q_lx.T[:, None, :]

@@ -42,8 +42,8 @@ def expand_derivative(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike
     E_x = []
     for x in range(3):
         make = raised_and_lowered if x == axis else expansion_coefficients
-        made = make(shell_a.l, shell_b.l, a_k, b_k, A[x] - B[x])
-        E_x.append(np.pad(made, [(0, 0), (0, 0), (0, order + 1 - made.shape[2]), (0, 0)]))
+        result = make(shell_a.l, shell_b.l, a_k, b_k, A[x] - B[x])
+        E_x.append(np.pad(result, [(0, 0), (0, 0), (0, order + 1 - result.shape[2]), (0, 0)]))
     i = np.array(cartesian_powers(shell_a.l))[:, None, None, :]
     j = np.array(cartesian_powers(shell_b.l))[None, :, None, :]
     t = np.array(hermite_indices(order))[None, None, :, :]

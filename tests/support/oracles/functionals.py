@@ -93,8 +93,8 @@ def numpy_values(functional: Functional, rows: Sequence[Array]) -> list[Array]:
         found = evaluate(functional.expressions(spins), x, numpy_functions())
     y = [np.where(dead, 0.0, value) for value in found]
     if spins == 2:
-        for s, places in enumerate(((3, 6), (5, 7))):
-            for k in places:
+        for s, positions in enumerate(((3, 6), (5, 7))):
+            for k in positions:
                 if k < len(y):
                     y[k] = np.where(empty[s], 0.0, y[k])
     return y

@@ -77,7 +77,7 @@ def second_derivatives_at(basis: Basis, r_gx: Array) -> Array:
 
 
 def energy_forces(chi: Array, second: Array, D_spq: Array, v_scg: Array) -> Array:
-    """What moves of functions do to the energy: -dE/d(place of function p) at each point, [axis, point, function].
+    """Effect of moving functions on the energy: -dE/d(position of function p) at each point, [axis, point, function].
 
     `v_scg`: potentials of a quadrature, weights included (`functionals.evaluate.XCPotential`).
     """

@@ -1,4 +1,4 @@
-"""Extents of groups and the shells that matter in them, in NumPy: the twin of the kernels that make a grid."""
+"""Extents of groups and their significant shells in NumPy: the oracle of the kernels that set up a grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
 from cuanto.grid.partition import REACH_STEP, Boxes, Groups, envelopes
 from cuanto.grid.points import Points
-from cuanto.grid.weights import Placed, apply_partition
+from cuanto.grid.weights import GroupedPoints, apply_partition
 from cuanto.system import Molecule
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ def reaches(shells: Sequence[Shell], threshold: float) -> Array:
 
 
 def significant(basis: Basis, reach_s: Array, where: Extents) -> NDArray[np.bool_]:
-    """For every group the shells that matter."""
+    """Significant shells of every group."""
     atom_s = np.array([shell.atom for shell in basis.shells])
     near: NDArray[np.bool_] = where.distances(basis.R_ax, slice(None))[:, atom_s] < reach_s
     return near
@@ -78,6 +78,6 @@ def cell_weights(points: Points, groups: Groups, molecule: Molecule, partition: 
     put = backend.to_device
     position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
-    placed = Placed(position, own, weight, groups.first, Boxes.of(position, groups.first, backend))
+    placed = GroupedPoints(position, own, weight, groups.first, Boxes.of(position, groups.first, backend))
     apply_partition(placed, molecule.R_ax, molecule.numbers, partition, backend)
     return np.asarray(backend.to_host(placed.w_g))

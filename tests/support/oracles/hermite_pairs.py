@@ -30,7 +30,7 @@ def power_of_four(x: float) -> int:
 
 def bra_keys(bound: Array, along: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Keys of pairs of one class: large bounds first, by powers of four, then along the curve."""
-    return [(-power_of_four(size), int(place)) for size, place in zip(bound, along, strict=True)]
+    return [(-power_of_four(size), int(position)) for size, position in zip(bound, along, strict=True)]
 
 
 def raised(bound: Array, root: Array, order: int, higher: int) -> Array:

@@ -90,7 +90,7 @@ EXPANSION: dict[tuple[str, str], dict[str, float]] = {
 
 
 def with_d(i: int, j: int) -> Distribution:
-    """The product of two orbitals where an integral has a d function somewhere."""
+    """The product of two orbitals in an integral that has a d function."""
     pair = (NAMES[i], NAMES[j])
     shells = "".join(sorted((SHELL[i], SHELL[j]), key="spd".index))
     found = EXPANSION.get(pair) or EXPANSION.get(pair[::-1], {})
@@ -99,7 +99,7 @@ def with_d(i: int, j: int) -> Distribution:
 
 
 def without_d(i: int, j: int) -> Distribution:
-    """The product of two s or p orbitals among their kind."""
+    """The product of two orbitals in an integral over s and p orbitals."""
     i, j = sorted((i, j))
     if j == 0:
         return [(1.0, "q", "sp", "0")]

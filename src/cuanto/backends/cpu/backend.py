@@ -155,7 +155,7 @@ class CpuBackend:
     def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
         if not cache.complete(library_path(source)):
             if not self._programs:
-                self._compilers.submit(load_pool)  # needed as well
+                self._compilers.submit(load_pool)  # the pool is needed as well
             return self._compilers.submit(partial(load_library, source, later))
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
@@ -181,7 +181,7 @@ class CpuBackend:
             self.pool.run(native)
 
     def _native(self, launch: Launch) -> NativeLaunch:
-        """The launch for the pool; chunks depend on the number of threads only if nothing is summed."""
+        """Convert a launch for the pool; chunks depend on the number of threads only if nothing is summed."""
         program, grain = self.compile(launch.program.source), launch.grain
         if not grain:
             grain = -(-launch.items // (CHUNKS if launch.sums else CHUNKS_PER_THREAD * self.threads))
@@ -208,7 +208,7 @@ class CpuBackend:
     # ---- batches of integrals -----------------------------------------------------------------------------
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """All kets of a few bras in a row, while the result rows of these bras are in the cache."""
+        """Run all kets of a few bras at a time, while the result rows of these bras are in the cache."""
         launches, size = [], 0
         for jobs in groups:
             launches.append(self._batch(jobs))
@@ -235,7 +235,7 @@ class CpuBackend:
     def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
         """The best kernel compiled so far, and a better one if it is being compiled."""
         schedule = self._schedule(job)
-        special = self._specialised(job) if schedule != "table" else None
+        special = self._straight_line(job) if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
             return special.variant(job.arguments), None
         better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
@@ -249,7 +249,7 @@ class CpuBackend:
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
-    def _specialised(self, job: Job) -> CpuProgram:
+    def _straight_line(self, job: Job) -> CpuProgram:
         """The straight-line kernel of a class, compiled in the background."""
         spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
         return self.compile(source_of(spec), later=True)
@@ -263,7 +263,7 @@ class CpuBackend:
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:
-    """Vectors of kets per statement: more amortise its decoding, fewer stay in the cache."""
+    """Vectors of kets per statement: more reduce the cost of decoding, fewer stay in the cache."""
     values = program.slots + width
     for vectors in (4, 2):
         if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):

@@ -86,5 +86,5 @@ def plain(value: Any) -> Any:
 
 def address(array: Any) -> int:
     """Address of the first element."""
-    found: int = array.__array_interface__["data"][0]  # a third of the time that `ctypes.data` takes
+    found: int = array.__array_interface__["data"][0]  # takes a third of the time of `ctypes.data`
     return found

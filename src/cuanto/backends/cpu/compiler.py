@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from cuanto.backends import cache
+from cuanto.backends import cache, seal
 from cuanto.backends.cpu.calls import native_text
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
@@ -50,7 +50,7 @@ def find_compiler() -> Compiler:
     """$CUANTO_CXX, c++, g++, clang++, or zig's from PyPI."""
     candidates: list[tuple[str, ...]] = []
     if given := os.environ.get("CUANTO_CXX"):
-        candidates.append(tuple(shlex.split(given)))
+        candidates.append(_words(given))
     else:
         candidates += [(path,) for name in ("c++", "g++", "clang++") if (path := shutil.which(name))]
         if find_spec("ziglang") is not None:
@@ -64,6 +64,13 @@ def find_compiler() -> Compiler:
         f"no working C++ compiler found{tried}: install g++ or clang++, or `pip install 'cuanto[zig]'`, "
         "or set CUANTO_CXX"
     )
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:  # such as an unclosed quotation mark
+        raise CompilerError(f"CUANTO_CXX is {command!r:.200}: {error}; set it to a command such as g++") from None
 
 
 @lru_cache(maxsize=1)
@@ -86,32 +93,36 @@ def native_flag() -> str:
 
 
 def text_path(text: str, flags: Sequence[str], folder: Path | None = None) -> Path:
-    """Where the compiled text is, or will be; in the cache unless a folder is given."""
+    """Path of the compiled text, whether it exists yet or not; in the cache unless a folder is given."""
     compiler = find_compiler()
     parts = (text, *flags, native_flag(), *compiler.command, compiler.version, processor())
-    return (folder or cache.cache_folder()) / f"{cache.key(parts)}.so"
+    name = f"{cache.key(parts)}.so"
+    return folder / name if folder else cache.place(name)
 
 
 def library_path(source: Source) -> Path:
-    """Where the compiled source is, or will be."""
+    """Path of the compiled source, whether it exists yet or not."""
     return text_path(native_text(source), FLAGS)
 
 
 def start_compiler(
-    content: str, flags: Sequence[str], final: Path, polite: bool
+    content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a session of its own, which outlives this process; `polite`: at the lowest priority."""
+    """Compile in a session of its own, which outlives this process; `low_priority`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
-    # The child renames the result, so that it is complete or absent whatever happens to this process.
-    script = 'if "$@"; then mv -f "$OUT" "$FINAL"; rm -f "$TEXT"; else rm -f "$OUT" "$TEXT"; exit 1; fi'
-    prefix = ["nice", "-n", "19"] if polite and shutil.which("nice") else []
+    # The child seals and renames the result, so that it is complete or absent whatever happens to this process, which
+    # publishes it itself where Python cannot be called (inside another program).
+    publish = '"$PYTHON" -I -S "$SEAL" "$OUT" "$FINAL" 2>/dev/null || true'
+    script = f'if "$@" && [ -s "$OUT" ]; then rm -f "$TEXT"; {publish}; else rm -f "$OUT" "$TEXT"; exit 1; fi'
+    places = {"OUT": draft, "FINAL": final, "TEXT": text, "PYTHON": sys.executable, "SEAL": seal.__file__}
+    prefix = ["nice", "-n", "19"] if low_priority and shutil.which("nice") else []
     process = subprocess.Popen(
         [*prefix, "/bin/sh", "-c", script, "sh", *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, "OUT": str(draft), "FINAL": str(final), "TEXT": str(text)},
+        env={**os.environ, **{name: str(path) for name, path in places.items()}},
         start_new_session=True,
     )
     return process, draft, text
@@ -127,40 +138,53 @@ def _drafts(content: str, final: Path) -> tuple[Path, Path]:
     except OSError as error:
         if text is not None:
             text.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise CompilerError(
-            f"kernels cannot be compiled in {final.parent}: {reason}; make room, or set CUANTO_CACHE to another folder"
-        ) from error
+        raise _no_room(final, error) from error
 
 
-def compile_library(source: Source, polite: bool = False) -> Path:
-    """The compiled source, from the cache when it is there."""
-    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), polite)
+def _no_room(final: Path, error: OSError) -> CompilerError:
+    reason = error.strerror or str(error)
+    return CompilerError(
+        f"kernels cannot be compiled in {final.parent}: {reason}; make room, or set CUANTO_CACHE to another folder"
+    )
 
 
-def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, polite: bool = False) -> Path:
-    """The compiled text of a kernel `entry` in the file `final`, made unless it is there; an error has the log."""
+def compile_library(source: Source, low_priority: bool = False) -> Path:
+    """Return the compiled source, from the cache if possible."""
+    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_priority)
+
+
+def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_priority: bool = False) -> Path:
+    """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log."""
     if cache.complete(final):
         return final
-    process, draft, text = start_compiler(content, flags, final, polite)
+    process, draft, text = start_compiler(content, flags, final, low_priority)
     try:
         log, _ = process.communicate()
+        if process.returncode == 0 and draft.exists():
+            seal.publish(str(draft), str(final))
+    except OSError as error:
+        raise _no_room(final, error) from error
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # the compiler below the shell as well
+        os.killpg(process.pid, signal.SIGKILL)  # also the compiler that the shell has started
         raise
     finally:
         draft.unlink(missing_ok=True)
         text.unlink(missing_ok=True)
-    if process.returncode != 0 or not final.exists():
-        raise CompilerError(f"compiling {entry} with {find_compiler().path} failed:\n{log.decode(errors='replace')}")
+    if process.returncode != 0 or not cache.complete(final):
+        reason = log.decode(errors="replace") or "it wrote no library; set CUANTO_CXX to another compiler"
+        raise CompilerError(f"compiling {entry} with {find_compiler().path} failed:\n{reason}")
     return final
 
 
-def load_library(source: Source, polite: bool = False) -> ctypes.CDLL:
-    """Load the compiled source; a library from another machine that does not load is compiled again."""
-    library = compile_library(source, polite)
+def load_library(source: Source, low_priority: bool = False) -> ctypes.CDLL:
+    """Load the compiled source; a library that does not load, perhaps from another machine, is compiled again."""
+    library = compile_library(source, low_priority)
     try:
         return ctypes.CDLL(str(library))
     except OSError:
-        library.unlink(missing_ok=True)
-        return ctypes.CDLL(str(compile_library(source)))
+        final = cache.cache_folder() / library.name  # the other one may be in a read-only folder
+        final.unlink(missing_ok=True)
+    try:
+        return ctypes.CDLL(str(compile_text(native_text(source), FLAGS, source.entry, final)))
+    except OSError as error:
+        raise CompilerError(f"what {find_compiler().path} made of {source.entry} cannot be loaded: {error}") from None

@@ -70,7 +70,7 @@ class NativeLaunch:
 
 
 _loading = threading.Lock()
-"""Held while the pool is compiled, so that other threads wait instead of compiling it again."""
+"""Lock held while the pool is compiled, so that other threads wait instead of compiling it again."""
 
 
 def load_pool() -> ctypes.CDLL:
@@ -85,7 +85,7 @@ def _forget_lock() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_lock)  # its holder does not exist there
+    os.register_at_fork(after_in_child=_forget_lock)  # the thread that held it does not exist in the child
 
 
 @cache
@@ -107,7 +107,7 @@ def _library() -> ctypes.CDLL:
 
 
 class Pool:
-    """Native threads, the calling one included; the others are started at the first need.
+    """Native threads including the calling one; the others are started when first needed.
 
     Safe to use from several Python threads and from forked processes.
     """
@@ -124,11 +124,11 @@ class Pool:
         try:
             pending = {(k, i): better for k, launch in enumerate(launches) for i, better in launch.better.items()}
             alive = _take_over(job, pending)
-            told = time.monotonic()
+            last_report = time.monotonic()
             while (status := library.pool_run(job, SLICE)) == 0:
                 alive += _take_over(job, pending)
-                if time.monotonic() > told + PROGRESS:
-                    told = time.monotonic()
+                if time.monotonic() > last_report + PROGRESS:
+                    last_report = time.monotonic()
                     report_progress(library.pool_progress(job))
         finally:
             library.pool_end(job)
@@ -139,13 +139,13 @@ class Pool:
 def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
     """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
     found = []
-    for place, better in list(pending.items()):
+    for position, better in list(pending.items()):
         try:
             variant = next(better)
         except StopIteration:
-            del pending[place]
+            del pending[position]
             continue
         if variant is not None:
             found.append(variant)
-            load_pool().pool_replace(job, *place, variant.address)
+            load_pool().pool_replace(job, *position, variant.address)
     return found

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs. The group kernel serves every class at once; straight-line ones take over when compiled."""
+"""NVIDIA GPUs. The group kernel can compute every class immediately; straight-line kernels take over when compiled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cuanto.backends import cache as disk
 from cuanto.backends.background import Background, ready
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
-from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.backends.linalg import DeviceLinalg
@@ -32,7 +32,7 @@ PLAIN_SHARED = 48 * 1024
 ALIGNMENT = 256
 """Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Fraction of all memory that CuPy's pool may hold back from a memory plan."""
+"""Fraction of all memory that CuPy's pool may keep before a memory plan releases it."""
 STREAMS = tuning.size("cuda", "integrals.streams")
 
 
@@ -115,8 +115,8 @@ class CudaBackend:
         return self.xp.asarray(np.ascontiguousarray(array))
 
     def upload(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-        """Views of one block of device memory: a copy costs 30 microseconds, however small it is."""
-        xp, (*starts, end) = self.xp, _aligned(arrays.values())
+        """Copy to views of one block of device memory: each transfer costs 30 microseconds, however small."""
+        xp, (*starts, end) = self.xp, _aligned_offsets(arrays.values())
         packed = np.empty(end, dtype=np.uint8)
         for start, array in zip(starts, arrays.values(), strict=True):
             packed[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -133,7 +133,7 @@ class CudaBackend:
 
     def download(self, arrays: Sequence[Any]) -> list[NDArray[Any]]:
         """Copies in pinned memory, written asynchronously; one wait at the end."""
-        *starts, end = _aligned(arrays)
+        *starts, end = _aligned_offsets(arrays)
         pinned, found = self.xp.cuda.alloc_pinned_memory(end), []
         for start, array in zip(starts, arrays, strict=True):
             host = np.frombuffer(pinned, array.dtype, array.size, start)
@@ -151,7 +151,7 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes; memory held by CuPy's pool is released first if it is much."""
+        """Free and total bytes; memory held by CuPy's pool is released first if the pool is large."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         free, total = info()
         if pool.free_bytes() > POOL_SHARE * total:
@@ -178,23 +178,23 @@ class CudaBackend:
             # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self.xp.cuda.driver.funcSetAttribute(function.ptr, 8, scratch)
             self._shared[source.hash] = scratch
-        grid, values = (blocks_of(source, items),), typed(source, items, arguments)
+        grid, values = (blocks_of(source, items),), cast_arguments(source, items, arguments)
         function(grid, (source.threads,), values, shared_mem=scratch, stream=stream)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """On several streams, so that small launches run concurrently; a single one on the current stream."""
+        """Run on several streams, so that small launches overlap; a single one runs on the current stream."""
         if len(launches) == 1:
             one = launches[0]
             self.launch(one.program, one.items, one.arguments, one.scratch)
         else:
-            self._side_by_side([launches])
+            self._concurrently([launches])
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """With the best kernels compiled so far, on several streams."""
-        self._side_by_side([self._launch_of(job) for job in group] for group in groups)
+        """Run jobs with the best kernels compiled so far, on several streams."""
+        self._concurrently([self._launch_of(job) for job in group] for group in groups)
 
-    def _side_by_side(self, groups: Iterable[Sequence[Launch]]) -> None:
-        """On several streams, for which the current one waits: memory freed afterwards is not reused too early."""
+    def _concurrently(self, groups: Iterable[Sequence[Launch]]) -> None:
+        """Run on several streams; the current one waits for them, so that freed memory is not reused too early."""
         event, current = self.xp.cuda.Event, self.xp.cuda.get_current_stream()
         keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
@@ -223,7 +223,7 @@ class CudaBackend:
 
     def _path(self, source: Source) -> Any:
         parts = (source.text, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.cache_folder() / f"{disk.key(parts)}.cubin"
+        return disk.place(f"{disk.key(parts)}.cubin")
 
     def _binary(self, source: Source) -> bytes:
         path = self._path(source)
@@ -247,6 +247,6 @@ class CudaBackend:
         return self._functions[source.hash]
 
 
-def _aligned(arrays: Iterable[Any]) -> list[int]:
-    """Where arrays begin in one block of memory, and its size."""
+def _aligned_offsets(arrays: Iterable[Any]) -> list[int]:
+    """Offsets of arrays in one block of memory, and its size."""
     return list(accumulate((-(-array.nbytes // ALIGNMENT) * ALIGNMENT for array in arrays), initial=0))

@@ -25,8 +25,9 @@ SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
 _known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
 
-def typed(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
-    """Arguments in the kernel's order, scalars in its types; by default `begin` and `end` span all items."""
+def cast_arguments(source: Source, items: int, values: Mapping[str, Any]) -> list[Any]:
+    """Put arguments in the kernel's order and cast scalars to its types; `begin` and `end` span all items by
+    default."""
     known = {"begin": 0, "end": items, **values}
     casts = _known_casts.get(source.hash) or _known_casts.setdefault(source.hash, _casts(source.arguments))
     return [known[name] if cast is None else cast(known[name]) for cast, name in casts]
@@ -126,7 +127,7 @@ class JobLaunches:
 
 @cache
 def _general(schedule: str, real: str, threads: int) -> Source:
-    """A general kernel for so many threads of a block; kept, because its hash is."""
+    """The general kernel for a number of threads per block; cached, because hashing its text takes time."""
     return replace(general_source(schedule, real), threads=threads)
 
 

@@ -26,23 +26,23 @@ class CudaLibrary:
 
         return solve_triangular(L, self._cupy.eye(len(L), dtype=L.dtype), lower=True, check_finite=False)
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
-        """Each on a stream of its own, for which the current one waits when the result is taken."""
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+        """Run each call on a separate stream; the current stream waits for it when its result is used."""
         now, found = self._cupy.cuda.get_current_stream(), []
         begin = now.record()
         for A, stream in zip(given, self._streams, strict=True):
             stream.wait_event(begin)
             with stream:
-                found.append((call(A), stream.record(), A))  # A is kept alive meanwhile
+                found.append((call(A), stream.record(), A))  # keeps A alive until then
 
         def taken() -> Iterator[Any]:
-            for made, done, _ in found:
+            for result, done, _ in found:
                 now.wait_event(done)
-                yield made
+                yield result
 
         return taken()
 
     @cached_property
     def _streams(self) -> list[Any]:
-        """Two of high priority; kept, because memory allocated on a stream returns to it."""
+        """Two streams of high priority; cached, because memory allocated on a stream returns to it."""
         return [self._cupy.cuda.Stream(non_blocking=True, priority=-1) for _ in range(2)]

@@ -23,9 +23,9 @@ _LIBRARY = re.compile(r"(libnvrtc\.so(\.\d+)*|nvrtc64_\d+_\d+\.dll)")
 def _folders() -> Iterator[Path]:
     """Where a wheel (nvidia/cu13/lib, nvidia/cuda_nvrtc/lib) or a toolkit puts the library."""
     spec = find_spec("nvidia")
-    for place in (spec.submodule_search_locations or []) if spec else []:
+    for position in (spec.submodule_search_locations or []) if spec else []:
         for pattern in ("*/lib", "*/bin", "*/bin/x86_64"):
-            yield from sorted(Path(place).glob(pattern), reverse=True)
+            yield from sorted(Path(position).glob(pattern), reverse=True)
     for variable in ("CUDA_PATH", "CUDA_HOME"):
         if root := os.environ.get(variable):
             yield from (Path(root) / "lib64", Path(root) / "bin")

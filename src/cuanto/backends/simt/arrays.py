@@ -50,8 +50,8 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.get("out")
-        made = _call(getattr(ufunc, method), inputs, options)
-        return made if out is None else out[0]
+        result = _call(getattr(ufunc, method), inputs, options)
+        return result if out is None else out[0]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in HOST_ONLY:
@@ -101,7 +101,7 @@ class DeviceModule:
             return _from_host(found)
         if self._module is np.linalg and name == "cholesky":
             return _on_device(_cholesky)
-        return _on_device(_marked(found) if name in UNINITIALISED else found)
+        return _on_device(_fill_with_nan(found) if name in UNINITIALISED else found)
 
     @staticmethod
     def asnumpy(array: Any) -> NDArray[Any]:
@@ -122,7 +122,7 @@ class SimtLibrary:
         """Inverse of a lower triangle."""
         return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))
 
-    def side_by_side(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
+    def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
         """Results of the calls, one after the other."""
         return iter([call(A) for A in given])
 
@@ -153,14 +153,14 @@ def _cholesky(A: NDArray[Any]) -> NDArray[Any]:
         return np.full_like(A, np.nan)
 
 
-def _marked(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
-    def made(*args: Any, **options: Any) -> NDArray[Any]:
+def _fill_with_nan(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+    def filled(*args: Any, **options: Any) -> NDArray[Any]:
         array = function(*args, **options)
         if array.dtype.kind == "f":
             array.fill(np.nan)
         return array
 
-    return made
+    return filled
 
 
 def _unwrap(x: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cuanto.backends.base import Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
-from cuanto.backends.cuda.launch import JobLaunches, blocks_of, typed
+from cuanto.backends.cuda.launch import JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.arrays import DeviceArray, DeviceModule, SimtLibrary
@@ -90,7 +90,7 @@ class SimtBackend:
             return
         if source.hash not in self._kernels:
             self._kernels[source.hash] = compile_simt(source.text, source.entry)
-        values = typed(source, items, arguments)
+        values = cast_arguments(source, items, arguments)
         self._kernels[source.hash].launch((blocks_of(source, items),), (source.threads,), scratch, values)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:

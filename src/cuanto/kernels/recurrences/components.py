@@ -24,9 +24,9 @@ def powers(l: int) -> tuple[Powers, ...]:
     return tuple(cartesian_powers(l))
 
 
-def raised(a: Powers, axis: int, by: int = 1) -> Powers:
-    """a with the power along `axis` changed by `by`"""
-    return (a[0] + by * (axis == 0), a[1] + by * (axis == 1), a[2] + by * (axis == 2))
+def shift_power(a: Powers, axis: int, change: int = 1) -> Powers:
+    """Change the power of a monomial along an axis."""
+    return (a[0] + change * (axis == 0), a[1] + change * (axis == 1), a[2] + change * (axis == 2))
 
 
 def degree(a: Powers) -> int:

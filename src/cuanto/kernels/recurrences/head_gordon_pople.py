@@ -27,7 +27,7 @@ from cuanto.kernels.recurrences.components import (
     function_count,
     pair_functions,
     powers,
-    raised,
+    shift_power,
 )
 from cuanto.kernels.spec import Shells
 
@@ -91,51 +91,52 @@ def vertical(graph: Graph, bra: Shells, ket: Shells, attenuated: bool) -> Stage:
 
     def lower_bra(e: Powers, m: int) -> int:
         i = cheapest_axis(e)
-        e1 = raised(e, i, -1)
+        e1 = shift_power(e, i, -1)
         terms = [(1.0, WP[i], value(e1, ORIGIN, m + 1))]
         if geo.PA[i] != g.zero:
             terms.append((1.0, geo.PA[i], value(e1, ORIGIN, m)))
         if (n := e1[i]) and not solid_bra:
-            e2 = raised(e1, i, -1)
+            e2 = shift_power(e1, i, -1)
             terms += [(n, geo.h, value(e2, ORIGIN, m)), (-n, hr, value(e2, ORIGIN, m + 1))]
         return g.sum(terms)
 
     def lower_ket(e: Powers, f: Powers, m: int) -> int:
         i = cheapest_axis(f)
-        f1 = raised(f, i, -1)
+        f1 = shift_power(f, i, -1)
         terms = [(1.0, WQ[i], value(e, f1, m + 1))]
         if geo.QC[i] != g.zero:
             terms.append((1.0, geo.QC[i], value(e, f1, m)))
         if e[i]:
-            terms.append((float(e[i]), hs, value(raised(e, i, -1), f1, m + 1)))
+            terms.append((float(e[i]), hs, value(shift_power(e, i, -1), f1, m + 1)))
         if f1[i] and not solid_ket:
-            f2 = raised(f1, i, -1)
+            f2 = shift_power(f1, i, -1)
             terms += [(f1[i], hq, value(e, f2, m)), (-f1[i], hqp, value(e, f2, m + 1))]
         return g.sum(terms)
 
-    return Stage(g, tuple(value(e, f, 0) for e in built_up(bra) for f in built_up(ket)))
+    return Stage(g, tuple(value(e, f, 0) for e in vertical_monomials(bra) for f in vertical_monomials(ket)))
 
 
-def built_up(side: Shells) -> list[Powers]:
-    """The monomials that the vertical recurrence yields for a side: all momentum on its first centre."""
+def vertical_monomials(side: Shells) -> list[Powers]:
+    """Monomials that the vertical recurrence produces for a side, with all angular momentum on its first centre."""
     return [e for l in range(side.l[0], sum(side.l) + 1) for e in powers(l)]
 
 
-def shifted(graph: Graph, side: Shells, values: list[int], distance: list[int]) -> list[int]:
-    """(e 0| -> (a b| in the functions of the shells (Head-Gordon and Pople, eq. 18); a single shell: its functions."""
-    la, lb = padded(side.l, 0)
-    known = {(e, ORIGIN): x for e, x in zip(built_up(side), values, strict=True)}
+def horizontal(graph: Graph, side: Shells, values: list[int], distance: list[int]) -> list[int]:
+    """Horizontal recurrence (e 0| -> (a b| (Head-Gordon and Pople, eq. 18), in the functions of the shells; a single
+    shell is only transformed."""
+    la, lb = as_pair(side.l, 0)
+    known = {(e, ORIGIN): x for e, x in zip(vertical_monomials(side), values, strict=True)}
 
     def value(a: Powers, b: Powers) -> int:
         if (a, b) not in known:
             i = cheapest_axis(b)
-            b1 = raised(b, i, -1)
-            terms = ((1.0, value(raised(a, i), b1), graph.one), (1.0, distance[i], value(a, b1)))
+            b1 = shift_power(b, i, -1)
+            terms = ((1.0, value(shift_power(a, i), b1), graph.one), (1.0, distance[i], value(a, b1)))
             known[a, b] = graph.sum(terms)
         return known[a, b]
 
     table = [[value(a, b) for b in powers(lb)] for a in powers(la)]
-    return pair_functions(graph, (la, lb), padded(side.pure, True), table)
+    return pair_functions(graph, (la, lb), as_pair(side.pure, True), table)
 
 
 def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
@@ -143,17 +144,17 @@ def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
     if sum(ket.l[1:]) == 0 and (ket.l[0] < 2 or not any(p and l > 1 for l, p in zip(ket.l, ket.pure, strict=True))):
         return []
     g = Graph()
-    count = len(built_up(ket))
+    count = len(vertical_monomials(ket))
     values = inputs(g, "acc", count, uniform=False)
-    outputs = shifted(g, ket, values, inputs(g, "ket_shell", 3, uniform=False))
-    return [Sweep(Stage(g, tuple(outputs)), repeat=len(built_up(bra)), outer=count, inner=1)]
+    outputs = horizontal(g, ket, values, inputs(g, "ket_shell", 3, uniform=False))
+    return [Sweep(Stage(g, tuple(outputs)), repeat=len(vertical_monomials(bra)), outer=count, inner=1)]
 
 
 def bra_sweep(bra: Shells, ket: Shells) -> Sweep:
     """Horizontal recurrence and functions of the bra, for one ket function after the other."""
     g = Graph()
-    values = inputs(g, "acc", len(built_up(bra)), uniform=False)
-    outputs = shifted(g, bra, values, inputs(g, "bra_shell", 3, uniform=True))
+    values = inputs(g, "acc", len(vertical_monomials(bra)), uniform=False)
+    outputs = horizontal(g, bra, values, inputs(g, "bra_shell", 3, uniform=True))
     count = side_functions(ket)
     return Sweep(Stage(g, tuple(outputs)), count, outer=1, inner=count, final=True)
 
@@ -177,6 +178,7 @@ def integrals(bra: Shells, ket: Shells, attenuated: bool = False) -> Integrals:
     )
 
 
-def padded(pair: tuple[T, ...], missing: T) -> tuple[T, T]:
-    """Both items of a side; a single shell is paired with an s function of exponent zero (`missing`)."""
+def as_pair(pair: tuple[T, ...], missing: T) -> tuple[T, T]:
+    """Return both items of a side; for a single shell the second one is `missing`, that of an s function of exponent
+    zero."""
     return pair[0], pair[1] if len(pair) == 2 else missing

@@ -13,7 +13,7 @@ from functools import cache
 
 from cuanto.kernels.ir import Graph, Stage, inputs
 from cuanto.kernels.recurrences.components import Powers, degree
-from cuanto.kernels.recurrences.mcmurchie_davidson import HermiteCoulomb, hermite_tuples, plus
+from cuanto.kernels.recurrences.mcmurchie_davidson import HermiteCoulomb, add_powers, hermite_tuples
 
 GEOMETRY = {"double": 4, "float": 7}
 """Numbers before the density in a record: root of the exponent, and centre; in single precision in two parts."""
@@ -45,7 +45,7 @@ def interaction(bra_order: int, ket_order: int) -> Interaction:
     uses: dict[Powers, list[tuple[int, int]]] = {}
     for i, t in enumerate(bra):
         for j, s in enumerate(ket):
-            uses.setdefault(plus(t, s), []).append((i, j))
+            uses.setdefault(add_powers(t, s), []).append((i, j))
     # High degrees first: nothing else reads their values, so that they are live for a short time only.
     tuples = sorted(uses, key=lambda u: -degree(u))
     stage = Stage(graph, tuple(R[u] for u in tuples))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cuanto.kernels.ir import Graph, Stage, inputs
-from cuanto.kernels.recurrences.components import ORIGIN, Powers, powers, raised
+from cuanto.kernels.recurrences.components import ORIGIN, Powers, powers, shift_power
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 PAIR_FIELDS = 8
@@ -28,12 +28,12 @@ def multiply_out(graph: Graph, shift: Sequence[int], h: int, l: int, parts: Mapp
             if a not in level:
                 continue
             i = next(axis for axis in range(3) if a[axis])
-            target = terms.setdefault(raised(a, i, -1), {})
+            target = terms.setdefault(shift_power(a, i, -1), {})
             for t, value in level[a].items():
-                target.setdefault(raised(t, i), []).append((1.0, h, value))
+                target.setdefault(shift_power(t, i), []).append((1.0, h, value))
                 target.setdefault(t, []).append((1.0, shift[i], value))
                 if t[i]:
-                    target.setdefault(raised(t, i, -1), []).append((float(t[i]), g.one, value))
+                    target.setdefault(shift_power(t, i, -1), []).append((float(t[i]), g.one, value))
         level = {a: {t: g.sum(found) for t, found in one.items()} for a, one in terms.items()}
     return level.get(ORIGIN, {})
 
@@ -63,8 +63,8 @@ def expansion(la: int, lb: int) -> Stage:
     density = transformed(gamma, la, lb)
     outputs = [density[t] for t in hermite_tuples(la + lb)]
     for x in range(3):
-        with_a = {(raised(a, x, -1), b): g.scale(a[x], v) for (a, b), v in gamma.items() if a[x]}
-        with_b = {(a, raised(b, x, -1)): g.scale(b[x], v) for (a, b), v in gamma.items() if b[x]}
+        with_a = {(shift_power(a, x, -1), b): g.scale(a[x], v) for (a, b), v in gamma.items() if a[x]}
+        with_b = {(a, shift_power(b, x, -1)): g.scale(b[x], v) for (a, b), v in gamma.items() if b[x]}
         by_a, by_b = transformed(with_a, la - 1, lb), transformed(with_b, la, lb - 1)
         outputs += [
             g.sum(((1.0, other, by_a.get(t, g.zero)), (1.0, share, by_b.get(t, g.zero))))

@@ -13,14 +13,14 @@ from itertools import product
 
 from cuanto.kernels.ir import Graph, Stage, inputs
 from cuanto.kernels.passes import schedule_order
-from cuanto.kernels.recurrences.components import ORIGIN, Powers, degree, powers, raised
+from cuanto.kernels.recurrences.components import ORIGIN, Powers, degree, powers, shift_power
 from cuanto.kernels.recurrences.hermite_expansion import PAIR_FIELDS, Hermites, multiply_out
 from cuanto.kernels.recurrences.mcmurchie_davidson import (
     Expansion,
     HermiteCoulomb,
+    add_powers,
     from_hermites,
     hermite_tuples,
-    plus,
 )
 
 Momenta = tuple[int, int]
@@ -57,8 +57,8 @@ class _Forces:
         self.G: dict[Powers, int] = {}
         self.on_a, self.on_b, self.on_ket = ([g.zero] * 3 for _ in range(3))
         for n in part:
-            places = [m * len(part) + n - part.start for m in range(len(self.bra.products))]
-            gamma = {ab: g.input("gamma", m, False) for ab, m in zip(self.bra.products, places, strict=True)}
+            positions = [m * len(part) + n - part.start for m in range(len(self.bra.products))]
+            gamma = {ab: g.input("gamma", m, False) for ab, m in zip(self.bra.products, positions, strict=True)}
             self._add(*self.ket.products[n], gamma)
 
     @property
@@ -66,7 +66,7 @@ class _Forces:
         """Energy and derivatives with respect to P - Q, A - B, C - D."""
         g, bra, by_degree = self.g, self.bra, sorted(self.G, key=degree)
         energy = g.sum((1.0, self.G[s], self.R[s]) for s in by_degree)
-        total = [g.sum((1.0, self.G[s], self.R[raised(s, x)]) for s in by_degree) for x in range(3)]
+        total = [g.sum((1.0, self.G[s], self.R[shift_power(s, x)]) for s in by_degree) for x in range(3)]
         shares = [g.sum(((1.0, bra.other, self.on_a[x]), (1.0, bra.share, self.on_b[x]))) for x in range(3)]
         return Stage(g, (energy, *total, *shares, *self.on_ket))
 
@@ -80,7 +80,7 @@ class _Forces:
         h = multiply_out(g, side.to_a, side.h, side.l[0], parts)
         terms: dict[Powers, list[tuple[float, int, int]]] = {}
         for (t, weight), s in product(weights, h):
-            terms.setdefault(plus(s, t), []).append((1.0, weight, h[s]))
+            terms.setdefault(add_powers(s, t), []).append((1.0, weight, h[s]))
         for s, found in terms.items():
             self.G[s] = g.sum(((1.0, g.one, self.G.get(s, g.zero)), *found))
         self._add_bra(weights, gamma)
@@ -91,7 +91,7 @@ class _Forces:
             found = []
             for t, weight in self._weights(c, d, x):
                 if t not in potential:
-                    potential[t] = g.sum((1.0, value, self.R[plus(s, t)]) for s, value in h.items())
+                    potential[t] = g.sum((1.0, value, self.R[add_powers(s, t)]) for s, value in h.items())
                 found.append((1.0, weight, potential[t]))
             self.on_ket[x] = g.sum(((1.0, g.one, self.on_ket[x]), *found))
 
@@ -100,7 +100,9 @@ class _Forces:
         g, (la, lb) = self.g, self.bra.l
         if la + lb == 0:
             return
-        potential = {t: g.sum((1.0, w, self.R[plus(s, t)]) for s, w in weights) for t in hermite_tuples(la + lb - 1)}
+        potential = {
+            t: g.sum((1.0, w, self.R[add_powers(s, t)]) for s, w in weights) for t in hermite_tuples(la + lb - 1)
+        }
         for shell, (i, j), sums in ((0, (la - 1, lb), self.on_a), (1, (la, lb - 1), self.on_b)):
             if min(i, j) < 0:
                 continue
@@ -108,7 +110,7 @@ class _Forces:
             values = from_hermites(g, self.bra.E, i, j, potential)
             for (a, b), value in zip(product(powers(i), powers(j)), values, strict=True):
                 for x in range(3):
-                    up = (raised(a, x), b) if shell == 0 else (a, raised(b, x))
+                    up = (shift_power(a, x), b) if shell == 0 else (a, shift_power(b, x))
                     terms[x].append((float(up[shell][x]), gamma[up], value))
             for x in range(3):
                 sums[x] = g.sum(((1.0, g.one, sums[x]), *terms[x]))

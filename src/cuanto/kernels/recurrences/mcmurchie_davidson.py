@@ -20,9 +20,9 @@ from cuanto.kernels.recurrences.components import (
     degree,
     kernel_matrix,
     powers,
-    raised,
+    shift_power,
 )
-from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, padded, side_functions
+from cuanto.kernels.recurrences.head_gordon_pople import CoulombGeometry, as_pair, side_functions
 from cuanto.kernels.spec import Shells
 
 
@@ -59,10 +59,10 @@ class HermiteCoulomb:
         key = (t, n)
         if key not in self.known:
             i = cheapest_axis(t)
-            t1 = raised(t, i, -1)
+            t1 = shift_power(t, i, -1)
             terms = [(1.0, self.X[i], self(t1, n + 1))]
             if t1[i]:
-                terms.append((float(t1[i]), self.g.one, self(raised(t1, i, -1), n + 1)))
+                terms.append((float(t1[i]), self.g.one, self(shift_power(t1, i, -1), n + 1)))
             self.known[key] = self.g.sum(terms)
         return self.known[key]
 
@@ -88,18 +88,20 @@ def ket_potentials(graph: Graph, geo: CoulombGeometry, order: int, ket: Shells) 
         lc = ket.l[0]
         R = hermite_integrals(g, geo, g.mul(geo.prefactor, g.power(g.scale(-1.0, hq), lc)))
         rows = [[(c, x) for c, x in zip(row, powers(lc), strict=True) if c != 0.0] for row in kernel_matrix(lc, True)]
-        return [{t: g.sum((c, g.one, R(plus(t, x))) for c, x in row) for t in hermite_tuples(order)} for row in rows]
+        return [
+            {t: g.sum((c, g.one, R(add_powers(t, x))) for c, x in row) for t in hermite_tuples(order)} for row in rows
+        ]
     R = hermite_integrals(g, geo, geo.prefactor)
     E = [Expansion(g, geo.QC[i], geo.QD[i], hq) for i in range(3)]
-    lc, ld = padded(ket.l, 0)
+    lc, ld = as_pair(ket.l, 0)
     by_tuple = {}
     for t in hermite_tuples(order):
-        potential = {s: g.scale((-1.0) ** degree(s), R(plus(t, s))) for s in hermite_tuples(lc + ld)}
+        potential = {s: g.scale((-1.0) ** degree(s), R(add_powers(t, s))) for s in hermite_tuples(lc + ld)}
         by_tuple[t] = from_hermites(g, E, lc, ld, potential)
     return [{t: values[k] for t, values in by_tuple.items()} for k in range(len(powers(lc)) * len(powers(ld)))]
 
 
-def plus(t: Powers, s: Powers) -> Powers:
+def add_powers(t: Powers, s: Powers) -> Powers:
     """Sum of two tuples."""
     return (t[0] + s[0], t[1] + s[1], t[2] + s[2])
 
@@ -136,7 +138,7 @@ def integrals(bra: Shells, ket: Shells) -> Integrals:
     """
     g = Graph()
     geo = CoulombGeometry(g, bra, ket)
-    la, lb = padded(bra.l, 0)
+    la, lb = as_pair(bra.l, 0)
     E = [Expansion(g, geo.PA[i], geo.PB[i], geo.h) for i in range(3)]
     potentials = ket_potentials(g, geo, la + lb, ket)
     if bra.hermite:
@@ -146,7 +148,7 @@ def integrals(bra: Shells, ket: Shells) -> Integrals:
     outputs = [block[f] for f in range(len(blocks[0])) for block in blocks]
     return Integrals(
         primitive=Stage(g, tuple(outputs)),
-        sweeps=(*pure_ket(bra, ket), pure_bra(bra, ket)),
+        sweeps=(*ket_sweep(bra, ket), bra_sweep(bra, ket)),
         components=1,
         bra_functions=side_functions(bra),
         ket_functions=side_functions(ket),
@@ -159,13 +161,13 @@ def monomials(side: Shells) -> int:
 
 
 def to_functions(graph: Graph, side: Shells) -> list[int]:
-    """Accumulated monomials of a side -> its functions; Hermite Gaussians stay what they are."""
+    """Accumulated monomials of a side -> its functions; Hermite Gaussians are not transformed."""
     if side.hermite:
         return inputs(graph, "acc", side_functions(side), uniform=False)
-    return accumulated_functions(graph, padded(side.l, 0), padded(side.pure, True))
+    return accumulated_functions(graph, as_pair(side.l, 0), as_pair(side.pure, True))
 
 
-def pure_ket(bra: Shells, ket: Shells) -> list[Sweep]:
+def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
     """Functions of a pair on the ket, for every bra value; not needed for a single shell."""
     if len(ket.l) == 1 or monomials(ket) == side_functions(ket):
         return []
@@ -174,7 +176,7 @@ def pure_ket(bra: Shells, ket: Shells) -> list[Sweep]:
     return [Sweep(Stage(g, tuple(to_functions(g, ket))), repeat=monomials(bra), outer=count, inner=1)]
 
 
-def pure_bra(bra: Shells, ket: Shells) -> Sweep:
+def bra_sweep(bra: Shells, ket: Shells) -> Sweep:
     """Functions of the bra, for one ket function after the other."""
     g = Graph()
     count = side_functions(ket)

@@ -9,7 +9,7 @@ from cuanto.kernels import abi
 from cuanto.kernels.cost import BOYS_OPERATIONS, Cost, StageCost, cost
 from cuanto.kernels.ir import Graph, Integrals, Stage
 from cuanto.kernels.recurrences.head_gordon_pople import side_functions
-from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples, monomials, pure_bra, pure_ket
+from cuanto.kernels.recurrences.mcmurchie_davidson import bra_sweep, hermite_tuples, ket_sweep, monomials
 from cuanto.kernels.schedule.table import HEADER, Program
 from cuanto.kernels.spec import Shells
 
@@ -26,7 +26,7 @@ def without_primitives(bra: Shells, ket: Shells) -> Integrals:
     """The integrals of a class with only the contracted stage; the primitive stage is the loops."""
     nothing = Graph()
     outputs = (nothing.zero,) * (monomials(bra) * monomials(ket))
-    sweeps = (*pure_ket(bra, ket), pure_bra(bra, ket))
+    sweeps = (*ket_sweep(bra, ket), bra_sweep(bra, ket))
     return Integrals(Stage(nothing, outputs), sweeps, 1, side_functions(bra), side_functions(ket))
 
 

@@ -64,7 +64,7 @@ class Shape:
 
 
 class _Storage:
-    """Assigns places in u and v to nodes."""
+    """Assigns positions in u and v to nodes."""
 
     def __init__(self, graph: Graph, shape: Shape) -> None:
         self.graph, self.shape = graph, shape
@@ -74,7 +74,7 @@ class _Storage:
         self._uniform_index: dict[int, int] = {}
 
     def uniform(self, node: int) -> int:
-        """Place in u: inputs, then numbers and temporaries as they come up."""
+        """Position in u: inputs, then numbers and temporaries in order of appearance."""
         graph = self.graph
         if graph.kind[node] is Kind.INPUT:
             return graph.label[node][1]
@@ -116,7 +116,7 @@ class _Storage:
         return Program(table, np.array(self.constants or [0.0]), uniforms, self.pool.peak, repeat)
 
 
-def _wanted(stage: Stage) -> dict[int, list[int]]:
+def _output_positions(stage: Stage) -> dict[int, list[int]]:
     """Node -> positions among the outputs; zeros are not written because sums start from zero."""
     wanted: dict[int, list[int]] = {}
     for k, node in enumerate(stage.outputs):
@@ -131,7 +131,7 @@ def depth_first(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     last = last_uses(graph, order)
-    wanted = _wanted(stage)
+    wanted = _output_positions(stage)
     code: list[int] = []
 
     def result(node: int) -> None:
@@ -180,9 +180,9 @@ def _statement(storage: _Storage, node: int, code: list[int]) -> set[int]:
         kind = 0 if graph.uniform[y] else 1 if graph.uniform[x] else 2
         groups[kind].append(storage.uniform(x) if kind < 2 else storage.lane(x))
         groups[kind].append(storage.uniform(y) if kind < 1 else storage.lane(y))
-    operation, place = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     counts = [len(group) // 2 for group in groups]
-    code += [OPERATIONS[operation], place(node), *counts, *groups[0], *groups[1], *groups[2]]
+    code += [OPERATIONS[operation], position(node), *counts, *groups[0], *groups[1], *groups[2]]
     return {node}
 
 
@@ -193,7 +193,7 @@ def by_levels(stage: Stage, shape: Shape) -> Program:
     storage = _Storage(graph, shape)
     order = schedule_order(stage, stage.outputs)
     level = levels(graph, order)
-    wanted = _wanted(stage)
+    wanted = _output_positions(stage)
     deepest = max(level.values(), default=0)
     leaving: dict[int, list[int]] = {}
     for node in wanted:
@@ -246,7 +246,7 @@ def _record(storage: _Storage, node: int, records: list[int]) -> set[int]:
         return -1 - storage.uniform(x) if graph.uniform[x] else storage.lane(x)
 
     factors = [factor(x) for pair in graph.pairs[node] for x in pair]
-    operation, place = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
+    operation, position = ("uniform", storage.uniform) if graph.uniform[node] else ("sum", storage.take)
     terms = len(graph.pairs[node])
-    records += [OPERATIONS[operation], place(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
+    records += [OPERATIONS[operation], position(node), terms, 0, *factors, *[0] * (2 * (TERMS - terms))]
     return {node}

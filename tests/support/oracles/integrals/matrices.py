@@ -16,7 +16,7 @@ from oracles.integrals.two_electron import coulomb
 
 
 class BasisLike(Protocol):
-    """What is needed of a basis: shells in AO order, nuclei, first AO of each shell, number of AOs."""
+    """The required attributes of a basis: shells in AO order, nuclei, first AO of each shell, number of AOs."""
 
     @property
     def shells(self) -> Sequence[Shell]: ...

@@ -1,0 +1,107 @@
+"""Errors of the grid levels over molecules with metals and halogens, at fixed densities.
+
+    python benchmarks/grid_errors.py --json benchmarks/results/grid_errors.json
+    python benchmarks/grid_errors.py --only "MnO4-" "Ni(CO)4" --heaviest 86
+
+Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
+fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
+exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
+record is not computed again; one whose SCF does not converge is listed and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import DATA, machine, save
+
+LEVELS = ("coarse", "medium", "fine", "ultrafine")
+FUNCTIONALS = ("pbe", "r2scan")
+FIRST_ELEMENT = 9
+"""Lighter molecules are in every other test set."""
+
+
+def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
+    """Molecules by name."""
+    import cuanto
+    from cuanto.system.elements import ATOMIC_NUMBERS
+
+    found = {}
+    for name, known in json.loads((DATA / "nddo_elements.json").read_text())["molecules"].items():
+        highest = max(ATOMIC_NUMBERS[symbol] for symbol in known["symbols"])
+        if name in names if names else FIRST_ELEMENT <= highest <= heaviest:
+            lines = [
+                f"{s} {x} {y} {z}" for s, (x, y, z) in zip(known["symbols"], known["coordinates_angstrom"], strict=True)
+            ]
+            text = "\n".join([str(len(lines)), "", *lines])
+            found[name] = cuanto.Molecule.from_string(text, known["charge"], known["multiplicity"])
+    return found
+
+
+def errors_of(molecule: Any, backend: Any) -> dict[str, Any]:
+    """Errors and numbers of points by level, for every functional."""
+    import cuanto
+    from cuanto.functionals import XCPotential, get_functional
+    from cuanto.grid import GridSettings
+    from cuanto.terms import ExchangeCorrelation
+
+    result = cuanto.energy(molecule, "pbe", "def2-svp", backend=backend)
+    if not result.converged:
+        return {"converged": False}
+    D_spq = result.state.D_spq
+
+    def integrate(functional: str, settings: GridSettings) -> tuple[float, int]:
+        potential = XCPotential(get_functional(functional), backend, len(D_spq))
+        term = ExchangeCorrelation(potential, molecule, result.basis, settings)
+        return float(term.fock(D_spq, None)[0]), int(np.count_nonzero(term.grid.w_g))
+
+    errors: dict[str, Any] = {"converged": True, "points": {}}
+    for functional in FUNCTIONALS:
+        exact, _ = integrate(functional, GridSettings(level=(150, 974)))
+        errors[functional] = {}
+        for level in LEVELS:
+            found, errors["points"][level] = integrate(functional, GridSettings(level=level))
+            errors[functional][level] = found - exact
+    return errors
+
+
+def show(rows: dict[str, Any]) -> None:
+    """Medians, 90th percentiles and largest errors."""
+    good = {name: row for name, row in rows.items() if row["converged"]}
+    print(f"{len(good)} molecules; not converged: {', '.join(set(rows) - set(good)) or 'none'}")
+    for functional in FUNCTIONALS:
+        for level in LEVELS:
+            errors = {name: abs(row[functional][level]) for name, row in good.items()}
+            worst = max(errors, key=errors.__getitem__)
+            middle, most = np.quantile(list(errors.values()), (0.5, 0.9))
+            print(f"{functional:8s}{level:10s} median {middle:.1e}, 90 % below {most:.1e}, {worst} {errors[worst]:.1e}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--heaviest", type=int, default=36, help="largest atomic number")
+    parser.add_argument("--only", nargs="+", help="these molecules")
+    parser.add_argument("--json", help="record, which is continued")
+    given = parser.parse_args()
+    from cuanto.backends.base import get_backend
+
+    backend = get_backend(given.backend)
+    path = Path(given.json) if given.json else None
+    rows = json.loads(path.read_text())["molecules"] if path and path.exists() else {}
+    for name, molecule in chosen_molecules(given.heaviest, given.only).items():
+        if name not in rows:
+            start = time.perf_counter()
+            rows[name] = errors_of(molecule, backend)
+            print(f"{name:24s}{time.perf_counter() - start:6.1f} s", flush=True)
+            save(given.json, {"benchmark": "grid_errors", "machine": machine(backend), "molecules": rows})
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()

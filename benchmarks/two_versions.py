@@ -1,0 +1,124 @@
+"""The same calculations with two checkouts, alternately: medians of seconds and their ratio.
+
+    git worktree add ../before COMMIT
+    python benchmarks/two_versions.py ../before . --backend cuda --json FILE
+    taskset -c 0,1 python benchmarks/two_versions.py ../before . --backend cpu
+
+Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
+cached by then) and then `--repeat` times. `first call` is a process from an empty kernel cache, integrals of water.
+Energies that differ by more than 1e-8 Hartree end in exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from common import DATA, ROOT, machine, save
+
+ENERGY = """
+import json, sys, time
+import cuanto
+path, method, basis, settings, repeat = json.loads(sys.argv[1])
+molecule, times = cuanto.Molecule.from_xyz(path), []
+for _ in range(repeat + 1):
+    start = time.perf_counter()
+    found = cuanto.energy(molecule, method, basis, **settings)
+    times.append(time.perf_counter() - start)
+assert found.converged
+print(json.dumps([found.energy, *times[1:]]))
+"""
+FIRST = """
+import json, sys, time
+start = time.perf_counter()
+import cuanto
+from cuanto import integrals
+path, _, basis, settings, _ = json.loads(sys.argv[1])
+molecule = cuanto.Molecule.from_xyz(path)
+aux = cuanto.Basis(settings["auxbasis"], molecule)
+integrals.eri_3c(cuanto.Basis(basis, molecule), aux, backend=settings["backend"])
+print(json.dumps([0.0, time.perf_counter() - start]))
+"""
+JK, J = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit"}, {"fitting": "j", "auxbasis": "def2-universal-jkfit"}
+CASES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
+    "scf: octadecane RI-HF/cc-pVDZ": ("alkane_18", "rhf", "cc-pvdz", JK),
+    "scf: ribavirin RI-HF/cc-pVDZ": ("ribavirin", "rhf", "cc-pvdz", JK),
+    "dft: ribavirin RI-PBE/def2-TZVP": ("ribavirin", "pbe", "def2-tzvp", J),
+    "dft: caffeine RI-B3LYP/def2-SVP": ("caffeine", "b3lyp", "def2-svp", {**J, "fitting": "jk"}),
+    "direct_jk: naphthalene HF/6-31G**": ("naphthalene", "rhf", "6-31gss", {"fitting": "none"}),
+    "semiempirical: 512 waters PM6": ("water_512", "pm6", None, {}),
+    "semiempirical: C166H334 PM6": ("polyethylene_C166", "pm6", None, {}),
+    "first call": ("water_01", "", "cc-pvdz", {"auxbasis": "cc-pvdz-jkfit"}),
+}
+LARGE = ("scf: octadecane RI-HF/cc-pVDZ", "dft: ribavirin RI-PBE/def2-TZVP", "semiempirical: 512 waters PM6")
+"""Left out on a CPU, where one of them takes longer than all the others."""
+SAME_ENERGY = 1e-8
+
+
+def path_of(name: str) -> Path:
+    """A geometry of the test data."""
+    return next(DATA.glob(f"*geometries/{name}.xyz"))
+
+
+def run(tree: Path, case: str, backend: str, repeat: int) -> list[float]:
+    """Energy and seconds of a case with a checkout."""
+    name, method, basis, settings = CASES[case]
+    given = [str(path_of(name)), method, basis, {**settings, "backend": backend}, repeat]
+    first = case == "first call"
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {**os.environ, "PYTHONPATH": str(tree / "src")} | ({"CUANTO_CACHE": empty} if first else {})
+        command = [sys.executable, "-c", FIRST if first else ENERGY, json.dumps(given)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        sys.exit(f"{done.stderr.strip()}\n{case} failed with the checkout {tree}")
+    numbers: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return numbers
+
+
+def compare(before: Path, after: Path, case: str, backend: str, rounds: int, repeat: int) -> dict[str, Any]:
+    """Medians of both checkouts, the first round being for the kernel cache."""
+    found: dict[Path, list[float]] = {before: [], after: []}
+    energies = set()
+    for turn in range(rounds + (case != "first call")):
+        for tree in (before, after) if turn % 2 else (after, before):
+            energy, *seconds = run(tree, case, backend, repeat)
+            energies.add(energy)
+            if turn or case == "first call":
+                found[tree] += seconds
+    old, new = median(found[before]), median(found[after])
+    print(f"{case:36s} {old:8.3f} s {new:8.3f} s {new / old:6.2f}", flush=True)
+    difference = max(energies) - min(energies)
+    return {"case": case, "before": old, "after": new, "ratio": new / old, "energy_difference": difference}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path, help="checkout to compare with")
+    parser.add_argument("after", type=Path, help="checkout that is judged", nargs="?", default=ROOT)
+    parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=CASES, help="these cases")
+    parser.add_argument("--json", help="write the result here")
+    given = parser.parse_args()
+    from cuanto.backends.base import get_backend
+
+    chosen = given.only or [case for case in CASES if given.backend == "cuda" or case not in LARGE]
+    record = {"benchmark": "two_versions", "machine": machine(get_backend(given.backend)), "cases": []}
+    trees = given.before.resolve(), given.after.resolve()
+    for case in chosen:
+        record["cases"].append(compare(*trees, case, given.backend, given.rounds, given.repeat))
+        save(given.json, record)
+    if any(row["energy_difference"] > SAME_ENERGY for row in record["cases"]):
+        sys.exit("energies differ")
+
+
+if __name__ == "__main__":
+    main()

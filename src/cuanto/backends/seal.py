@@ -1,0 +1,49 @@
+"""Seals of cached files: a digest of name and content, appended to the file.
+
+Loaders ignore what follows a library, so that a sealed file is loaded as it is. The module is also a script that needs
+nothing but the standard library: ``python seal.py DRAFT FINAL`` seals a draft and gives it its final name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+
+MARK = b"cuanto seal 1\n\0\0"
+LENGTH = len(MARK) + 32
+
+
+def seal(name: str, content: bytes) -> bytes:
+    """What is appended to the content of a file with this name."""
+    return MARK + hashlib.sha256(name.encode() + b"\0" + content).digest()
+
+
+def unsealed(name: str, content: bytes) -> bytes | None:
+    """Content without its seal; None if the seal is missing, damaged, or of a file with another name."""
+    found, rest = content[-LENGTH:], content[:-LENGTH]
+    return rest if found == seal(name, rest) else None
+
+
+def publish(draft: str, final: str) -> None:
+    """Seal a draft and rename it, in an order that survives a power failure; a folder in its place is moved aside."""
+    with open(draft, "rb+") as file:
+        file.write(seal(os.path.basename(final), file.read()))
+        file.flush()
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022)  # linkers make files of their own
+        os.fsync(file.fileno())
+    if os.path.isdir(final) and not os.path.islink(final):
+        os.rename(final, tempfile.mkdtemp(prefix=".misplaced-", dir=os.path.dirname(final)))
+    os.replace(draft, final)
+    folder = os.open(os.path.dirname(final), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError:  # some file systems cannot
+        pass
+    finally:
+        os.close(folder)
+
+
+if __name__ == "__main__":
+    publish(*sys.argv[1:])

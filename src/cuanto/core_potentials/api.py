@@ -1,0 +1,88 @@
+"""Matrix and gradient of the core potentials of all atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.basis.core_potential import CorePotential
+from cuanto.core_potentials.local import LocalPart
+from cuanto.core_potentials.semilocal import Projections
+from cuanto.errors import InputError
+from cuanto.integrals.engine import check_basis, resolve
+from cuanto.kernels.core_potential import MAX_PROJECTOR
+
+MAX_POWER = 4
+"""Highest power n of r^(n-2)."""
+Potentials = Sequence[CorePotential | None]
+
+
+def matrix(basis: Basis, potentials: Potentials | None = None, *, backend: str | Backend = "auto") -> Any:
+    """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis."""
+    device, n = resolve(backend), check_basis(basis).nbf
+    V_pq = device.zeros((n, n), np.float64)
+    for atom, potential in _given(basis, potentials):
+        for part in _parts(basis, atom, potential, device):
+            rows = device.to_device(part.functions)
+            V_pq[rows[:, None], rows] += part.matrix()
+    return V_pq
+
+
+def gradient(
+    basis: Basis, D_pq: Any, potentials: Potentials | None = None, *, backend: str | Backend = "auto"
+) -> Array:
+    """dE/dR of E = sum_pq D_pq V_pq at a fixed symmetric density matrix, [atom, axis], on the host.
+
+    The potential of an atom moves with it: the force on it is opposite to those on the basis functions.
+    """
+    device = resolve(backend)
+    total = np.zeros((len(check_basis(basis).R_ax), 3))
+    for atom, potential in _given(basis, potentials):
+        for part in _parts(basis, atom, potential, device):
+            rows = device.to_device(part.functions)
+            own = part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
+            total += own
+            total[atom] -= own.sum(axis=0)
+    return total
+
+
+def _parts(basis: Basis, atom: int, potential: CorePotential, device: Backend) -> Iterator[LocalPart | Projections]:
+    """The parts of an atom's potential that reach any basis function."""
+    local = LocalPart(basis, basis.R_ax[atom], potential.local, device)
+    if len(local.functions):
+        yield local
+    projected = Projections.of(basis, basis.R_ax[atom], potential, device)
+    if projected is not None:
+        yield projected
+
+
+def _given(basis: Basis, potentials: Potentials | None) -> list[tuple[int, CorePotential]]:
+    """The potentials with their atoms."""
+    chosen = basis.core_potentials if potentials is None else potentials
+    if len(chosen) != len(basis.R_ax):
+        raise InputError(
+            f"{len(chosen)} core potentials were given for {len(basis.R_ax)} atoms: give one for each, or None"
+        )
+    found = [(atom, potential) for atom, potential in enumerate(chosen) if potential is not None]
+    for atom, potential in found:
+        _check(atom, potential)
+    return found
+
+
+def _check(atom: int, potential: CorePotential) -> None:
+    if len(potential.projected) > MAX_PROJECTOR + 1:
+        raise InputError(
+            f"the core potential of atom {atom} has projectors up to l = {len(potential.projected) - 1}; "
+            f"they are implemented up to l = {MAX_PROJECTOR}"
+        )
+    for term in (*potential.local, *(term for terms in potential.projected for term in terms)):
+        if not 0 <= term.power <= MAX_POWER or not term.exponent > 0.0:
+            raise InputError(
+                f"the core potential of atom {atom} has a term r^{term.power - 2} exp(-{term.exponent:g} r^2); "
+                f"powers from -2 to {MAX_POWER - 2} and positive exponents are implemented"
+            )

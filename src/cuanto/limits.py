@@ -1,0 +1,117 @@
+"""Limits of memory that were set for this process: control groups (containers, batch systems) and `ulimit -v`.
+
+Only the standard library is imported here, because the command line checks the limits before anything large is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuanto.errors import InputError
+
+MIB = 2**20
+ADDRESS_SPACE = 512 * MIB
+"""Addresses that Python, NumPy, SciPy and the smallest calculation take with one thread of BLAS."""
+RESIDENT = 160 * MIB
+"""Memory that they use."""
+ADDRESSES_OF_A_THREAD = 128 * MIB
+"""Addresses that a thread of BLAS reserves."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit in bytes, how much of it is used, and how it was set (`origin`)."""
+
+    size: int
+    used: int
+    origin: str
+
+    @property
+    def free(self) -> int:
+        """Bytes that are left."""
+        return max(0, self.size - self.used)
+
+
+def limits(root: Path = Path("/")) -> list[Limit]:
+    """All limits of this process; `root` of the file system."""
+    return [*_control_groups(root), *_address_space(root)]
+
+
+def require_memory() -> None:
+    """Refuse limits that Python and its libraries exceed: these would hang or crash without an explanation."""
+    for limit in limits():
+        needed = ADDRESS_SPACE if limit.origin == ADDRESSES else RESIDENT
+        if limit.size < needed:
+            raise InputError(
+                f"{limit.size / MIB:.0f} MiB of memory are allowed by {limit.origin}, but cuanto itself needs "
+                f"{needed / MIB:.0f} MiB: raise the limit"
+            )
+        threads = os.cpu_count() or 1
+        if limit.origin == ADDRESSES and limit.size < ADDRESS_SPACE + threads * ADDRESSES_OF_A_THREAD:
+            # OpenBLAS hangs if it cannot start all of its threads.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+ADDRESSES = "`ulimit -v`"
+GROUP = "the control group (a container or batch system)"
+
+
+def _address_space(root: Path) -> Iterator[Limit]:
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return
+    try:
+        used = int((root / "proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        used = 0
+    yield Limit(soft, used, ADDRESSES)
+
+
+def _control_groups(root: Path) -> Iterator[Limit]:
+    """Limits of the groups of this process and of those above them, in versions 1 and 2."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    mounts = root / "sys/fs/cgroup"
+    for line in lines:
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            yield from _groups(mounts / "memory", path, names)
+        elif number == "0":
+            for mount in (mounts, mounts / "unified"):
+                yield from _groups(mount, path, ("memory.max", "memory.current", "inactive_file"))
+
+
+def _groups(mount: Path, path: str, names: tuple[str, str, str]) -> Iterator[Limit]:
+    """A container may see its own group as the root: folders that do not exist are passed over."""
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    for count in range(len(parts), -1, -1):
+        folder = mount.joinpath(*parts[:count])
+        size, used = (_number(folder / name) for name in names[:2])
+        if size is not None:
+            yield Limit(size, max(0, (used or 0) - _reclaimable(folder, names[2])), GROUP)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None  # "max": no limit
+
+
+def _reclaimable(folder: Path, name: str) -> int:
+    """Bytes of cached files, which the system gives back when memory is asked for."""
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    found = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
+    return int(found[0]) if found and found[0].isdigit() else 0

@@ -1,0 +1,200 @@
+"""Molecules with core potentials: energies and gradients of PySCF, electrons, properties and every file format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cuanto
+from cuanto import Molecule
+from cuanto.basis import auxiliary_basis
+from cuanto.cli.main import app
+from cuanto.errors import InputError
+from cuanto.interfaces.cube import cube_text
+from cuanto.interfaces.molden import molden_text
+from cuanto.interfaces.qcschema import to_qcschema
+from cuanto.methods import Context, GaussianResult, Request
+from cuanto.properties.volume import Box
+from cuanto.report import write_report
+from cuanto.scf.checkpoint import Checkpoint
+from gradient_cases import Row, calculate, difference, energy_tolerance, key, references, tolerance
+from places import ROOT
+from scf_cases import basis, oracle
+from tolerances import FORCE_CPU_CUDA
+
+SAMPLE = [pytest.param(row, id=key(row)) for row in references("core_potential") if row["sample"]]
+HI = "2\nHI\nI 0 0 0\nH 0 0.3 1.58\n"
+DIPOLE = 1e-6
+"""e Bohr, against another program."""
+
+
+@pytest.mark.parametrize("row", SAMPLE)
+def test_sample(row: Row) -> None:
+    found = calculate(row)
+    assert found.energy == pytest.approx(row["energy"], abs=energy_tolerance(row))
+    assert difference(row, found) < tolerance(row)
+    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-8
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("row", SAMPLE)
+def test_sample_on_a_gpu(row: Row) -> None:
+    here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
+    assert here.energy == pytest.approx(there.energy, abs=1e-9)
+    assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
+
+
+def test_the_stored_comparison_is_complete() -> None:
+    """At least thirty molecules were compared, and agree."""
+    record = json.loads((ROOT / "benchmarks" / "results" / "core_potential_references_cpu.json").read_text())
+    stored: dict[str, Any] = {row["row"]: row for row in record["rows"]}
+    rows = references("core_potential")
+    assert set(stored) == {key(row) for row in rows}
+    assert len({row["molecule"] for row in rows}) >= 30
+    for row in rows:
+        assert abs(stored[key(row)]["energy_difference"]) < energy_tolerance(row)
+        if row["gradient"] is not None:
+            assert stored[key(row)]["gradient_difference"] < tolerance(row)
+
+
+@pytest.fixture(scope="module")
+def hydrogen_iodide() -> GaussianResult:
+    mol = Molecule.from_string(HI)
+    result = cuanto.energy(mol, "rhf", basis("def2-svp", mol), fitting="none", backend="cpu", gradient_tolerance=1e-8)
+    assert isinstance(result, GaussianResult)
+    return result
+
+
+def test_electrons_and_properties(hydrogen_iodide: GaussianResult) -> None:
+    """26 of 54 electrons are left; dipole and charges are those of PySCF."""
+    from pyscf import scf
+
+    result = hydrogen_iodide
+    assert result.molecule.nelectron == 26 and result.molecule.nuclei.charges.tolist() == [25, 1]
+    assert result.molecule.numbers.tolist() == [53, 1]
+    theirs = scf.RHF(oracle(result.molecule, result.basis)).run(conv_tol=1e-12)
+    assert result.energy == pytest.approx(theirs.e_tot, abs=1e-8)
+    assert result.dipole == pytest.approx(theirs.dip_moment(unit="AU", verbose=0), abs=DIPOLE)
+    assert result.charges == pytest.approx(theirs.mulliken_pop(verbose=0)[1], abs=1e-6)
+    assert result.loewdin_charges.sum() == pytest.approx(0.0, abs=1e-8)
+    assert result.notes[0] == "core potentials (def2-svp): I 28 core electrons"
+    assert result.iterations <= theirs.cycles + 1
+
+
+def test_gradient_of_a_result_is_that_of_the_calculation(hydrogen_iodide: GaussianResult) -> None:
+    result = hydrogen_iodide
+    direct = cuanto.gradient(result.molecule, "rhf", result.basis, fitting="none", backend="cpu")
+    assert result.gradient == pytest.approx(direct.gradient, abs=1e-6)
+    assert direct.molecule.nelectron == 26
+
+
+def test_files(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
+    """Core potentials survive QCSchema and checkpoints; Molden and cube files count the electrons."""
+    result, mol = hydrogen_iodide, hydrogen_iodide.molecule
+    schema = to_qcschema(result)  # QCElemental accepts it: a warning would be an error
+    assert schema["extras"]["cuanto"]["core_electrons"] == [28, 0]
+    assert schema["properties"]["calcinfo_nalpha"] == 13
+    Checkpoint(tmp_path / "hi.h5", mol, result.basis, "rhf", result.backend)(result.state)
+    text = json.loads(json.dumps(schema))
+    for restored in (cuanto.read(text), cuanto.read(tmp_path / "hi.h5")):
+        assert isinstance(restored, GaussianResult)
+        assert restored.basis.core_potentials == result.basis.core_potentials
+        assert restored.molecule.nelectron == 26
+        assert restored.dipole == pytest.approx(result.dipole, abs=1e-7)
+        assert restored.charges == pytest.approx(result.charges, abs=1e-7)
+        again = cuanto.energy(mol, "rhf", result.basis, fitting="none", backend="cpu", guess=restored)
+        assert again.iterations <= 3 and again.energy == pytest.approx(result.energy, abs=1e-8)
+    del text["wavefunction"]
+    assert cuanto.read(text).molecule.nelectron == 26
+    molden = molden_text(result)
+    assert "[Core]\n1 : 28\n" in molden
+    read = Molecule.from_text(molden)
+    assert (read.symbols, read.charge, read.multiplicity) == (("I", "H"), 0, 1)
+    box = Box.around(mol.R_ax, 2.0)
+    assert "   53   25.000000" in cube_text(mol, box, np.zeros(box.shape), "density")
+    write_report(tmp_path / "hi.html", result)
+    report = (tmp_path / "hi.html").read_text()
+    assert "I 28 core electrons" in report and "26 electrons" in report
+
+
+def test_molden_file_of_pyscf(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
+    """PySCF subtracts the core electrons from the atomic numbers; our file is read by PySCF."""
+    from pyscf.tools import molden
+
+    result, path = hydrogen_iodide, tmp_path / "hi.molden"
+    theirs = oracle(result.molecule, result.basis)
+    orbitals = (result.coefficients[0],)
+    molden.from_mo(theirs, str(path), *orbitals, occ=result.occupations[0])
+    read = Molecule.from_file(path)
+    assert (read.symbols, read.charge, read.multiplicity) == (("I", "H"), 0, 1)
+    path.write_text(path.read_text().replace("1 : 28", "1 : many"))
+    with pytest.raises(InputError, match=r"expected 'atom : electrons' in \[Core\]"):
+        Molecule.from_file(path)
+
+
+def test_command_line_names_the_potentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(ROOT / "tests" / "data" / "basis"))
+    path = tmp_path / "hi.xyz"
+    path.write_text(HI)
+    done = CliRunner().invoke(app, ["energy", str(path), "-m", "hf", "--backend", "cpu", "-o", "fitting=none"])
+    assert done.exit_code == 0, done.output
+    assert "\n core potentials (def2-svp): I 28 core electrons\n" in done.output
+
+
+def test_orbitals_with_other_cores_are_no_guess(hydrogen_iodide: GaussianResult) -> None:
+    mol = hydrogen_iodide.molecule
+    with pytest.raises(InputError, match=r"the guess has 28 electrons in core potentials, but basis .* has 46"):
+        cuanto.energy(mol, "hf", {"I": "lanl2dz", "H": "def2-svp"}, guess=hydrogen_iodide, fitting="none")
+
+
+def test_integrals_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V has the charge of the core, U the potential."""
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(ROOT / "tests" / "data" / "basis"))
+    path, out = tmp_path / "hi.xyz", tmp_path / "hi.npz"
+    path.write_text(HI)
+    done = CliRunner().invoke(app, ["integrals", str(path), "-b", "def2-svp", "--backend", "cpu", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    mol = Molecule.from_string(HI)
+    theirs = oracle(mol, basis("def2-svp", mol))
+    found = np.load(out)
+    assert np.abs(found["V_pq"] - theirs.intor("int1e_nuc")).max() < 1e-9
+    assert np.abs(found["U_pq"] - theirs.intor("ECPscalar")).max() < 1e-9
+
+
+def test_ghost_has_functions_and_no_potential() -> None:
+    mol = Molecule(["Ag", "Gh-Ag"], [[0, 0, 0], [0, 0, 5.0]], charge=1)
+    orbital = basis("def2-svp", mol)
+    context = Context.of(Request.of(mol, "hf", orbital, fitting="none", backend="cpu"))
+    assert context.request.molecule.nuclei.charges.tolist() == [19, 0]
+    assert context.request.molecule.nelectron == 18
+    alone = Molecule(["H", "Gh-Ag"], [[0, 0, 0], [0, 0, 3.0]])
+    fitting = auxiliary_basis(basis("def2-svp", alone), alone)
+    assert fitting.name == "def2-universal-jkfit"
+
+
+def test_impossible_electrons() -> None:
+    mol = Molecule(["Ag"], np.zeros((1, 3)), charge=19)
+    with pytest.raises(InputError, match=r"charge \+19 leaves no electron outside of the core potentials"):
+        cuanto.energy(mol, "hf", basis("def2-svp", mol), backend="cpu", fitting="none")
+    mol = Molecule(["Ag"], np.zeros((1, 3)), multiplicity=30)
+    with pytest.raises(InputError, match="multiplicity 30 is impossible with 19 electrons"):
+        cuanto.energy(mol, "hf", basis("def2-svp", mol), backend="cpu", fitting="none")
+
+
+def test_odd_cores_take_an_unpaired_electron() -> None:
+    """Tb with 4f9 in the core of a potential: the others are a closed shell, whatever the multiplicity of them all."""
+    mol = Molecule(["Tb", "F"], [[0, 0, 0], [0, 0, 3.8]])
+    assert (mol.nelectron, mol.multiplicity, mol.valence_multiplicity) == (74, 1, 1)
+    valence = mol.with_core_electrons([55, 0])
+    assert (valence.nelectron, valence.valence_multiplicity, valence.n_alpha, valence.n_beta) == (19, 2, 10, 9)
+    doublet = Molecule(["Tb", "F"], mol.R_ax, charge=1).with_core_electrons([55, 0])
+    assert (doublet.multiplicity, doublet.valence_multiplicity, doublet.n_alpha, doublet.n_beta) == (2, 1, 9, 9)
+    assert valence.with_core_electrons([55, 0]) is valence
+    assert valence.with_core_electrons([0, 0]).nelectron == 74
+    with pytest.raises(InputError, match="2 atoms need as many numbers of core electrons"):
+        mol.with_core_electrons([1])
