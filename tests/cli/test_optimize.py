@@ -101,7 +101,7 @@ def test_a_scan_and_constraints_of_a_job(folder: Path, capsys: pytest.CaptureFix
     [
         ('task = "optimise"', "unknown task 'optimise': choose energy, gradient, optimize"),
         ("[optimize]\nts = true", "[optimize] has settings of another task"),
-        ('task = "optimize"\nrestart = "a.h5"', "restart does not apply to an optimisation"),
+        ('task = "optimize"\nrestart = "a.h5"', "restart does not apply to task = 'optimize'"),
         ('task = "optimize"\n[optimize]\nconverge = "tight"', "did you mean 'convergence'"),
         ('task = "optimize"\n[output]\ncheckpoint = "a.h5"', "[output]: unknown key 'checkpoint'"),
     ],
