@@ -16,12 +16,15 @@ from types import MappingProxyType
 from typing import Any
 
 from cuanto.errors import InputError
+from cuanto.units import SPEED_OF_LIGHT
 
 DEFAULT_METHOD, DEFAULT_BASIS, DEFAULT_GRID = "hf", "def2-svp", "fine"
 FITTINGS = ("auto", "none", "j", "jk")
 DEVICES = ("auto", "cpu", "cuda")
 VARIANTS = ("refined", "block", "jacobi", "two-kernel")
 PRECISIONS = ("double", "mixed", "single")
+RELATIVITY = ("none", "x2c")
+NUCLEAR_MODELS = ("point", "gaussian")
 STORAGES = ("auto", "stored", "direct")
 
 
@@ -151,6 +154,19 @@ class CalculationOptions:
     guess: Any = option("sad", "text", "sad (superposed atoms) or core. \\[default: sad]", flag=True)
     point_charges: Any = option(None, "charges", "Charges (e) and their positions (Bohr).", BASIS_METHODS)
     field: Any = option(None, "numbers", "Electric field.", BASIS_METHODS, unit="Hartree/(e Bohr)")
+    relativity: str = choice(
+        "none",
+        RELATIVITY,
+        "Scalar relativity for all-electron basis sets: x2c, spin-free with one-electron decoupling. \\[default: none]",
+        BASIS_METHODS,
+        flag=True,
+    )
+    nuclear_model: str = choice(
+        "point", NUCLEAR_MODELS, "Charge distribution of the nuclei that attract electrons.", BASIS_METHODS
+    )
+    speed_of_light: float = number(
+        SPEED_OF_LIGHT, 1.0, 1e9, "Speed of light in x2c.", BASIS_METHODS, unit="atomic units"
+    )
     screening: float = number(1e-12, 1e-20, 1e-4, "Screening threshold of direct J and K.", BASIS_METHODS)
     storage: str = choice(
         "auto",

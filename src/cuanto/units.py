@@ -35,3 +35,6 @@ ATMOSPHERE: Final = 101325.0 / 2.94210131e13
 
 INTENSITY_IN_KM_PER_MOL: Final = 974.8802
 """Absolute infrared intensity for a squared derivative of the dipole moment of 1 e^2 per atomic mass unit."""
+
+SPEED_OF_LIGHT: Final = 137.035999074
+"""Speed of light in atomic units, the inverse of the fine-structure constant."""

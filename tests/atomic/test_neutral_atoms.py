@@ -14,11 +14,11 @@ from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Repulsion, ScfSetti
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
 from cuanto.atomic.input import parse_input
 from cuanto.atomic.job import element_job, run_energy
-from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR, mass_number, rms_radius
 from cuanto.atomic.wtbs import WellTempered, generated_set, table
 from cuanto.errors import InputError
 from cuanto.scf.configurations import capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
+from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR, mass_number, rms_radius
 from paths import DATA, ROOT
 from sample import sample
 

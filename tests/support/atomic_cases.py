@@ -13,11 +13,11 @@ from scipy.optimize import brentq
 
 from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings
 from cuanto.atomic.configuration import occupation_of, parse_configuration
-from cuanto.atomic.nucleus import FEMTOMETRES_IN_BOHR
 from cuanto.atomic.pairs import Triangle
 from cuanto.atomic.species import exchange_factors
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
+from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR
 from oracles import atomic as slow
 from paths import DATA
 

@@ -19,6 +19,7 @@ from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.integrals.derivative import two_centre_gradient
 from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, NuclearRepulsion, Surroundings, Term
+from cuanto.terms.x2c import OneElectronModel
 from fitting_cases import Device, budget_of
 from oracle import random_shell
 from scf_cases import basis
@@ -32,6 +33,8 @@ OMEGA = 0.4
 NAMES = [
     "nuclear repulsion",
     "core",
+    "core with gaussian nuclei",
+    "core with x2c",
     "coulomb",
     "exchange",
     "long-range exchange",
@@ -40,6 +43,11 @@ NAMES = [
     "exchange fitted",
     "long-range exchange fitted",
 ]
+MODELS = {
+    "core": OneElectronModel(),
+    "core with gaussian nuclei": OneElectronModel(gaussian_nuclei=True),
+    "core with x2c": OneElectronModel(30.0, gaussian_nuclei=True),  # a small speed of light: large effects
+}
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
 SLOW = ("nuclear repulsion", "exchange", "long-range exchange", "coulomb fitted for j")
 """Terms not tested on `simt`: without kernels, or covered by tests/coulomb/test_exchange_forces.py."""
@@ -58,8 +66,8 @@ def make_term(name: str, R_ax: Any, around: Any = AROUND, backend: str = "cpu", 
     functions = basis(orbital, mol)
     if name == "nuclear repulsion":
         return NuclearRepulsion(mol, surroundings)
-    if name == "core":
-        return CoreHamiltonian(mol, functions, surroundings, device)
+    if name.startswith("core"):
+        return CoreHamiltonian(mol, functions, surroundings, device, None, MODELS[name])
     omega = OMEGA if "long-range" in name else None
     if "fitted" in name:
         kind = "j" if name.endswith("j") else "jk"

@@ -14,6 +14,7 @@ from cuanto.coulomb.direct import DirectJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.errors import InputError
 from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, NuclearRepulsion, Surroundings, Term
+from cuanto.terms.x2c import OneElectronModel
 from scf_cases import basis, molecule, water
 from tolerances import FINITE_DIFFERENCE, SYMMETRY_REL
 
@@ -23,8 +24,9 @@ AROUND = Surroundings.of([0.7, -0.4], [[3.0, 0.0, 1.0], [0.0, -4.0, 0.5]], field
 
 def term(name: str) -> Any:
     mol, orbital = water(name="sto-3g")
-    if name == "core":
-        return CoreHamiltonian(mol, orbital, AROUND, CPU)
+    if name.startswith("core"):
+        model = OneElectronModel(137.0, True) if name.endswith("x2c") else OneElectronModel()
+        return CoreHamiltonian(mol, orbital, AROUND, CPU, None, model)
     if name == "nuclear repulsion":
         return NuclearRepulsion(mol, AROUND)
     if name.endswith("fitted"):
@@ -42,7 +44,7 @@ def symmetric(rng: np.random.Generator, spins: int) -> Any:
 
 @pytest.mark.parametrize("spins", [1, 2])
 @pytest.mark.parametrize(
-    "name", ["core", "nuclear repulsion", "coulomb", "exchange", "coulomb fitted", "exchange fitted"]
+    "name", ["core", "core with x2c", "nuclear repulsion", "coulomb", "exchange", "coulomb fitted", "exchange fitted"]
 )
 def test_fock_is_the_derivative_of_the_energy(name: str, spins: int) -> None:
     rng, result = np.random.default_rng(3), term(name)

@@ -20,11 +20,12 @@ from cuanto.atomic.atom import (
 )
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.guess import SavedSpinors
-from cuanto.atomic.nucleus import MODELS, Nucleus, mass_number, rms_radius
+from cuanto.atomic.nucleus import MODELS, Nucleus
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import SPECIES, Species, species_of
 from cuanto.atomic.wtbs import even_tempered, well_tempered
+from cuanto.system.nuclear_sizes import mass_number, rms_radius
 
 __all__ = [
     "MODELS",

@@ -60,7 +60,7 @@ Symmetry = Annotated[
     bool | None,
     typer.Option(
         "--symmetry/--no-symmetry",
-        help="Take gradients of equivalent displacements from each other. \\[default: as far as the grid allows]",
+        help="Compute only one of several equivalent displacements. \\[default: as far as the grid allows]",
         rich_help_panel=HESSIAN,
     ),
 ]
@@ -329,7 +329,7 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task("displacements", total=None)
-    return bar, lambda done, total: bar.update(task, with_defaults=done, total=total)
+    return bar, lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Source) -> None:

@@ -41,13 +41,14 @@ CHUNKS = 64
 class Sources:
     """Charges and operators that act on the electron density; those of several terms are added.
 
-    `points`: charges (positive for nuclei, which come first) and their positions; `fit`: a fitting basis, with the
-    coefficients of the density that repels the electrons in place of their own (`repulsion`). `kinetic`: whether the
-    kinetic energy counts; `overlap`: M_pq of an energy sum_pq M_pq S_pq; `operators`: one-electron operators with the
-    factors of their components.
+    `points`: charges (positive for nuclei, which come first) and their positions; `exponents`: those of Gaussian charge
+    distributions in place of points; `fit`: a fitting basis, with the coefficients of the density that repels the
+    electrons in place of their own (`repulsion`). `kinetic`: whether the kinetic energy counts; `overlap`: M_pq of an
+    energy sum_pq M_pq S_pq; `operators`: one-electron operators with the factors of their components.
     """
 
     points: tuple[Array, Array] | None = None
+    exponents: Array | None = None
     fit: tuple[Basis, Any] | None = None
     repulsion: bool | None = None
     kinetic: bool | None = None
@@ -115,9 +116,10 @@ def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tu
     sets, single = [], []
     if sources.points is not None:
         charges, positions = sources.points
-        n, height = len(charges), (POINT_EXPONENT / np.pi) ** 1.5
-        exponents = np.full(n, POINT_EXPONENT)
-        group = Primitives.of(((0, True),), 0, exponents, positions, np.full((n, 1), height), np.arange(n))
+        n = len(charges)
+        eta_a = np.full(n, POINT_EXPONENT) if sources.exponents is None else sources.exponents
+        height = (eta_a / np.pi) ** 1.5
+        group = Primitives.of(((0, True),), 0, eta_a, positions, height[:, None], np.arange(n))
         sets.append(ChargeSet(POINTS, [group], single=True))
         single.append(backend.to_device(-height * charges))
     if sources.fit is not None:

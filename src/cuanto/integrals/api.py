@@ -116,19 +116,25 @@ def nuclear(
     *,
     charges: ArrayLike | None = None,
     positions: ArrayLike | None = None,
+    exponents: ArrayLike | None = None,
     algorithm: str = "auto",
     backend: str | Backend = "auto",
     pairs: Sequence[BraBatch] | None = None,
 ) -> Any:
-    """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any point charges at `positions` (Bohr).
+    """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any charges at `positions` (Bohr).
 
-    `algorithm`: `auto`, `md` or `hgp`. `pairs`: result of `upload_pairs` for the basis, if available.
+    `exponents` (Bohr^-2): of Gaussian charge distributions exp(-eta r^2) in place of points. `algorithm`: `auto`, `md`
+    or `hgp`. `pairs`: result of `upload_pairs` for the
+    basis, if available.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
+    eta_a = None if exponents is None else _numbers(exponents, Z_a.shape, "exponents of charges")
+    if eta_a is not None and not (eta_a > 0.0).all():
+        raise InputError("exponents of charges must be positive")
     device, n = resolve(backend), check_basis(basis).nbf
     V = _allocate(Budget(device), "nuclear attraction", (n * n,))
     if len(Z_a):
-        kets = charge_batch(Z_a, R_ax)
+        kets = charge_batch(Z_a, R_ax, eta_a)
         all_pairs = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
         for bras in _portions(all_pairs, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])

@@ -76,14 +76,16 @@ def ket_batch(group: SegmentClass, coulomb: bool) -> KetBatch:
     return block_kets(shells, kets.reshape(-1), record.reshape(-1, 5), np.zeros((cols.shape[1], 3)), cols)
 
 
-def charge_batch(charges: Array, positions: Array) -> KetBatch:
-    """Point charges as the primitives of a block of kets, whose integrals have to be summed.
+def charge_batch(charges: Array, positions: Array, exponents: Array | None = None) -> KetBatch:
+    """Charges as the primitives of a block of kets, whose integrals have to be summed.
 
-    A charge is an s function of infinite exponent; the density of a unit charge tends to (c/pi)^(3/2).
+    A charge is an s function with one of the `exponents`, infinite for points: (c/pi)^(3/2) exp(-c r^2) is the density
+    of a unit charge.
     """
     n = len(charges)
     kets = min(n, BLOCK)
     record = np.zeros((n, 5))
+    record[:, 0] = 0.0 if exponents is None else 1.0 / exponents
     record[:, 1:4] = positions
     record[:, 4] = charges * np.pi**-1.5
     return block_kets(Shells((0,)), np.arange(n) % kets, record, np.zeros((kets, 3)), np.arange(kets)[None, :])

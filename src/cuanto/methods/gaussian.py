@@ -45,6 +45,7 @@ from cuanto.terms import (
     Term,
 )
 from cuanto.terms.exchange_correlation import grid_bytes
+from cuanto.terms.x2c import OneElectronModel
 
 PSEUDO_ORBITALS = 100
 """With fewer orbitals a full diagonalisation is as fast as rotations (114 orbitals: 0.9 and 0.5 ms on one core)."""
@@ -120,7 +121,20 @@ def core_hamiltonian(context: Context, pairs: Sequence[BraBatch] | None = None) 
     """The one-electron term."""
     request = context.request
     with context.timings.measure("one-electron integrals"):
-        return CoreHamiltonian(request.molecule, context.basis, request.surroundings, context.backend, pairs)
+        common = (request.molecule, context.basis, request.surroundings, context.backend, pairs)
+        return CoreHamiltonian(*common, one_electron_model(request))
+
+
+def one_electron_model(request: Request) -> OneElectronModel:
+    """Relativity and nuclear model of a request."""
+    options, nuclei = request.options, request.molecule.nuclei
+    relativistic = options.relativity != "none"
+    if relativistic and nuclei.core_electrons.any():
+        raise InputError(
+            f"relativity={options.relativity!r} is for all-electron basis sets: core potentials include relativity; "
+            "leave out the option, or use a basis such as x2c-SVPall"
+        )
+    return OneElectronModel(options.speed_of_light if relativistic else None, options.nuclear_model == "gaussian")
 
 
 def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> Builders:
@@ -260,7 +274,8 @@ class Calculation:
             return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
         charges, spins = self.options.atomic_charges, self.options.atomic_spins
         molecule = self.context.request.molecule
-        start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins)
+        atoms = one_electron_model(self.context.request)
+        start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins, atoms)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
 
 

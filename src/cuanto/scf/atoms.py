@@ -24,6 +24,7 @@ from cuanto.errors import require
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum, outside_core
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
+from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
 TOLERANCE = 1e-6
 """Convergence threshold, sufficient for a guess."""
@@ -40,10 +41,16 @@ class Atom:
     converged: bool
 
 
-def atom(number: int, charge: float, shells: tuple[Shell, ...], potential: CorePotential | None = None) -> Atom:
-    """The atom in these shells (at any position), cached by element, charge, basis and core potential."""
+def atom(
+    number: int,
+    charge: float,
+    shells: tuple[Shell, ...],
+    potential: CorePotential | None = None,
+    model: OneElectronModel = NONRELATIVISTIC,
+) -> Atom:
+    """The atom in these shells (at any position), cached by element, charge, basis, core potential and model."""
     key = tuple((s.l, s.exponents.tobytes(), s.coefficients.tobytes(), s.coefficients.shape) for s in shells)
-    return _atom(number, charge, key, potential)
+    return _atom(number, charge, key, potential, model)
 
 
 @lru_cache(maxsize=256)
@@ -52,6 +59,7 @@ def _atom(
     charge: float,
     key: tuple[tuple[int, bytes, bytes, tuple[int, int]], ...],
     potential: CorePotential | None,
+    model: OneElectronModel,
 ) -> Atom:
     subshells, found = configuration(number, charge), []
     for possible in [subshells] if potential is None else outside_core(subshells, number, potential.core_electrons):
@@ -61,13 +69,19 @@ def _atom(
             for l, exponents, coefficients, shape in key
             if l < len(electrons)
         ]
-        found.append(solve(number, electrons, shells, potential))
+        found.append(solve(number, electrons, shells, potential, model))
     return min(found, key=lambda one: one.energy)
 
 
-def solve(number: int, electrons: list[float], shells: list[Shell], potential: CorePotential | None = None) -> Atom:
+def solve(
+    number: int,
+    electrons: list[float],
+    shells: list[Shell],
+    potential: CorePotential | None = None,
+    model: OneElectronModel = NONRELATIVISTIC,
+) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
-    radial = _Radial(number, shells, potential)
+    radial = _Radial(number, shells, potential, model)
     # Momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
@@ -108,7 +122,9 @@ def _filling(electrons: float, l: int, functions: int) -> Array:
 class _Radial:
     """Integrals over radial functions: one-electron ones for each l, J - K/2 averaged over components for each pair."""
 
-    def __init__(self, number: int, shells: list[Shell], potential: CorePotential | None = None) -> None:
+    def __init__(
+        self, number: int, shells: list[Shell], potential: CorePotential | None, model: OneElectronModel
+    ) -> None:
         momenta = sorted({shell.l for shell in shells})
         require(0 in momenta, "a basis without s functions cannot hold the superposed atoms: use guess=core")
         momenta = [l for n, l in enumerate(momenta) if l == n]  # after a gap nothing is occupied
@@ -116,9 +132,8 @@ class _Radial:
         basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
         self._functions = _components(basis)
         S = integrals.overlap(basis, backend="cpu")
-        h = integrals.kinetic(basis, backend="cpu")
         charge = number - (potential.core_electrons if potential else 0)
-        h = h + integrals.nuclear(basis, charges=[charge], positions=np.zeros((1, 3)), backend="cpu")
+        h = model.atom(basis, number, charge, get_backend("cpu"))
         # All components of a momentum have the same matrix: take the first.
         first = [p_am[:, 0] for p_am in self._functions]
         self.S = [S[np.ix_(p, p)] for p in first]

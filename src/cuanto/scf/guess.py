@@ -18,6 +18,7 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
+from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
 GUESSES = ("sad", "core")
 
@@ -34,10 +35,12 @@ def superposed_atoms(
     backend: Backend,
     charges: Sequence[float] | None = None,
     unpaired: Sequence[float] | None = None,
+    model: OneElectronModel = NONRELATIVISTIC,
 ) -> Density:
     """Sum of the densities of spherical atoms, with `charges` and `unpaired` electrons of each atom if given.
 
-    Without `unpaired`, each of two spins has the same fraction of the electrons on every atom.
+    `model`: relativity and nuclei of the atoms. Without `unpaired`, each of two spins has the same fraction of the
+    electrons on every atom.
     """
     charge_a = _per_atom(charges, molecule, "atomic_charges")
     charge_a = charge_a + molecule.numbers - molecule.nuclei.protons  # a ghost has basis functions but no electrons
@@ -51,7 +54,7 @@ def superposed_atoms(
         key = (symbol, charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
         if key not in cached:
             shells = tuple(shell for shell in basis.shells if shell.atom == a)
-            found = atom(int(molecule.numbers[a]), charge_a[a], shells, basis.core_potentials[a])
+            found = atom(int(molecule.numbers[a]), charge_a[a], shells, basis.core_potentials[a], model)
             if spins == 1:
                 cached[key] = [spread_orbitals(found, shells, found.n_li)]
             elif unpaired is None:

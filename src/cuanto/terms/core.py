@@ -1,4 +1,8 @@
-"""One-electron energy: kinetic energy, attraction to nuclei and point charges, external operators such as a field."""
+"""One-electron energy: kinetic energy, attraction to nuclei and point charges, external operators such as a field.
+
+With scalar relativity (`terms.x2c`) kinetic energy and attraction to nuclei become the X2C Hamiltonian; point charges
+and external operators are the same as without.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,22 @@ from numpy.typing import NDArray
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.coulomb.forces import Sources, electronic_gradient
+from cuanto.coulomb.forces import POINT_EXPONENT, Sources, electronic_gradient
 from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
+from cuanto.terms.x2c import NONRELATIVISTIC, X2C, Nuclei, OneElectronModel
+
+LAST_LIGHT_ELEMENT = 36
+"""Krypton: beyond it a calculation without relativity and core potential has errors that chemistry notices."""
 
 
 class CoreHamiltonian(Term):
-    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; the overlap S is computed along with
-    it."""
+    """E = sum_pq h_pq D_pq, h = T - sum_a Z_a/|r - R_a| + external operators; the overlap S is computed as well.
+
+    `model`: relativity, and the shape of the nuclei.
+    """
 
     name = "core"
 
@@ -31,31 +41,71 @@ class CoreHamiltonian(Term):
         surroundings: Surroundings,
         backend: Backend,
         pairs: Sequence[BraBatch] | None = None,
+        model: OneElectronModel = NONRELATIVISTIC,
     ) -> None:
-        Z = np.concatenate([molecule.nuclei.charges, surroundings.charges])
-        R = np.concatenate([molecule.R_ax, surroundings.positions])
         self._basis, self._backend, self._surroundings = basis, backend, surroundings
-        self._charges = Z.astype(float), R
+        self._molecule, self._model = molecule, model
         self.S_pq, T_pq = integrals.overlap_and_kinetic(basis, backend=backend)
-        h_pq = T_pq + integrals.nuclear(basis, charges=Z, positions=R, backend=backend, pairs=pairs)
+        nuclei = Nuclei(molecule.nuclei.charges.astype(float), molecule.R_ax, model.exponents(molecule.nuclei.protons))
+        self._x2c = None if model.c is None else X2C(basis, nuclei, model.c, backend)
+        self._charges = self._all_charges(nuclei)
+        h_pq = T_pq if self._x2c is None else self._x2c.h_pq
+        if self._charges is not None:
+            h_pq = h_pq + self._charges.attraction(basis, backend, pairs)
         for operator, weights in surroundings.weighted_operators():
             M_xpq = integrals.one_electron(basis, operator.integrals, len(weights), backend=backend)
             for x, weight in enumerate(weights):
                 h_pq = h_pq + weight * M_xpq[x]
         self.h_pq = h_pq
 
+    def _all_charges(self, nuclei: Nuclei) -> Nuclei | None:
+        """Nuclei, without charge if X2C includes them, followed by the point charges; None if nothing is left."""
+        q, R_x = self._surroundings.charges, self._surroundings.positions
+        Z_a, eta_a = nuclei.Z_a, nuclei.exponents
+        if self._x2c is not None:
+            if not len(q):
+                return None
+            Z_a, eta_a = np.zeros_like(Z_a), None
+        if eta_a is not None:
+            eta_a = np.concatenate([eta_a, np.full(len(q), POINT_EXPONENT)])
+        return Nuclei(np.concatenate([Z_a, q]), np.concatenate([nuclei.R_ax, R_x]), eta_a)
+
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, linear in the density, and h."""
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
-    def sources(self, D_spq: Any) -> Sources:
-        """Nuclei, point charges, kinetic energy and external operators."""
+    def sources(self, D_spq: Any) -> Sources | None:
+        """Nuclei, point charges, kinetic energy and external operators; None with X2C, which is more than that."""
+        return None if self._x2c is not None else self._sources(kinetic=True)
+
+    def _sources(self, kinetic: bool | None) -> Sources:
         operators: dict[str, Any] = {}
         for operator, factors in self._surroundings.weighted_operators():
             known = operators.get(operator.integrals, [0.0] * len(factors))
             operators[operator.integrals] = [x + y for x, y in zip(known, factors, strict=True)]
-        return Sources(points=self._charges, kinetic=True, operators=operators or None)
+        charges = Sources() if self._charges is None else self._charges.sources
+        return charges + Sources(kinetic=kinetic, operators=operators or None)
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
         """dE/dR of the atoms, with which basis functions and nuclei move, and of the point charges."""
-        return electronic_gradient(self._basis, D_spq.sum(axis=0), self.sources(D_spq), self._backend)
+        D_pq = D_spq.sum(axis=0)
+        if self._x2c is None:
+            return electronic_gradient(self._basis, D_pq, self._sources(kinetic=True), self._backend)
+        found = self._x2c.gradient(D_pq)
+        outside = self._sources(kinetic=None)
+        if outside == Sources():
+            return found
+        total = electronic_gradient(self._basis, D_pq, outside, self._backend)
+        total[: len(found)] += found
+        return total
+
+    def notes(self) -> Sequence[str]:
+        """Name X2C, and warn about heavy elements without relativity."""
+        if self._x2c is not None:
+            return (f"relativity: {self._x2c}, {'Gaussian' if self._model.gaussian_nuclei else 'point'} nuclei",)
+        nuclei = self._molecule.nuclei
+        heavy = (nuclei.protons > LAST_LIGHT_ELEMENT) & (nuclei.core_electrons == 0)
+        if not heavy.any():
+            return ()
+        elements = ", ".join(dict.fromkeys(np.array(self._molecule.elements)[heavy].tolist()))
+        return (f"{elements} without relativity: use relativity='x2c', or a basis with a core potential",)

@@ -1,0 +1,96 @@
+"""Every energy and gradient of the references with X2C (PySCF 2.14, tests/data/x2c_references.json) calculated here.
+
+    python tools/compare_x2c.py                          # all rows on the CPU
+    python tools/compare_x2c.py --backend cuda --only hydride
+
+On the CPU, ions are computed by the SCF of spherical atoms, except for those in the sample of the tests; `--whole`
+computes them like molecules, too.
+
+Rows go to benchmarks/results/x2c_BACKEND.json one by one: an interrupted run continues, and rows that are there are not
+repeated unless --again. Exit status 1: an energy differs by more than 1e-8 Hartree (1e-6 with a grid) or 1e-11 of it,
+whichever is larger, or a gradient by more than 1e-6 Hartree/Bohr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
+
+from common import machine  # noqa: E402
+
+from cuanto.backends.base import get_backend  # noqa: E402
+from x2c_cases import (  # noqa: E402
+    GRADIENT,
+    Row,
+    calculate,
+    closed_shell_energy,
+    energy_tolerance,
+    gradient_difference,
+    key,
+    references,
+)
+
+
+def compare(row: Row, backend: str, whole: bool) -> Row:
+    """The differences of one row; `whole`: by the program for molecules."""
+    start = time.perf_counter()
+    if whole:
+        result = calculate(row, backend)
+        energy, converged, slope = result.energy, result.converged, gradient_difference(row, result)
+    else:
+        (energy, converged), slope = closed_shell_energy(row), None
+    return {
+        "row": key(row),
+        "as": "molecule" if whole else "atom",
+        "energy": row["energy"],
+        "energy_difference": energy - row["energy"],
+        "tolerance": energy_tolerance(row),
+        "gradient_difference": slope,
+        "converged": converged,
+        "seconds": round(time.perf_counter() - start, 2),
+    }
+
+
+def right(made: Row) -> bool:
+    """Whether a row agrees with its reference."""
+    same = abs(made["energy_difference"]) < made["tolerance"] and (made["gradient_difference"] or 0.0) < GRADIENT
+    return bool(made["converged"] and same)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--only", default="", help="part of a row's name")
+    parser.add_argument("--whole", action="store_true", help="compute ions like molecules")
+    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--json", type=Path, help="instead of benchmarks/results/x2c_BACKEND.json")
+    options = parser.parse_args()
+    file = options.json or ROOT / "benchmarks" / "results" / f"x2c_{options.backend}.json"
+    there = [] if options.again or not file.exists() else json.loads(file.read_text())["rows"]
+    kept: dict[str, Row] = {row["row"]: row for row in there}
+    record: Row = {"benchmark": "x2c", "machine": machine(get_backend(options.backend))}
+    for row in references():
+        if key(row) in kept or options.only not in key(row):
+            continue
+        ion = row["geometry"].endswith(" 0 0 0") and ";" not in row["geometry"]
+        whole = options.whole or not ion or row["sample"] or options.backend != "cpu"
+        made = kept[key(row)] = compare(row, options.backend, whole)
+        slope = made["gradient_difference"]
+        words = f"energy {made['energy_difference']:+.1e}" + ("" if slope is None else f", gradient {slope:.1e}")
+        print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(record | {"rows": list(kept.values())}, indent=1) + "\n")
+    wrong = [made["row"] for made in kept.values() if not right(made)]
+    print(f"{len(kept)} of {len(references())} rows, {len(wrong)} wrong")
+    print("".join(f"  {name}\n" for name in wrong), end="")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
