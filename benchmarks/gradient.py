@@ -6,10 +6,9 @@ GPU4PySCF.
     python benchmarks/gradient.py --only octadecane naphthalene
 
 Warm: the best of `--repeat` gradients after a first one; integrals that the SCF keeps in memory are reused. The peer
-has
-the same functions, fitting basis, density and number of threads, with the response of its grid. Figures of GPU4PySCF
-1.9 on an H200 are literature, not of the same run. Gradients that differ from the peer's by more than 1e-6 Hartree/Bohr
-end in exit status 1.
+uses the same functions, fitting basis, density and number of threads, with the response of its grid. Times of GPU4PySCF
+1.9 on an H200 are taken from the literature. The exit status is 1 if a gradient differs from the peer's by more than
+1e-6 Hartree/Bohr.
 """
 
 from __future__ import annotations

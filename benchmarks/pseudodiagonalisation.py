@@ -8,19 +8,21 @@
         --repeat 0 --json benchmarks/results/pseudodiagonalisation_nine_cpu.json
 
 Steps are timed on the Fock matrix and the orbitals of the middle of an SCF with rotations, which ends there (the best
-of `--repeat`, including waiting for the device; with an empty `--modes` only steps are timed): `full` is the library's
-eigh (cuSOLVER or
-LAPACK), `block` the rotations that are the default, as they are near convergence, `block_exact` the same with exact
-Gram matrices and their Cholesky factors instead of the third order (rotations of a norm above 2e-3), `block_first` as
-they are at the beginning (exact energies of both blocks, refined once; see `cuanto.scf.pseudodiagonalise`), `refined`
-those of `cuanto.scf`, `sp2` purification with known levels.
-`rotation_seconds` are all steps of one SCF, of any kind: `block` or `block_exact`, refined, in single precision,
-with eigenvectors of both blocks (once) or with newly orthonormal orbitals (every tenth).
-Whole SCFs start from the same density with the same criteria. `--xyz` adds geometries from files to the lattice
-of waters and the polyethylene chain that `benchmarks/semiempirical.py` makes. (From about 1,000 waters on, levels of
-distant molecules of that lattice cross, and full diagonalisations replace rotations.) Energies that
-differ by more than 1e-9 Hartree, more than 1.3 times the cycles of `full`, and runs that did not converge
-end in exit status 1.
+of `--repeat`, including waiting for the device; with an empty `--modes` only steps are timed):
+
+full         eigh of the library (cuSOLVER or LAPACK)
+block        the default rotations, as they are near convergence
+block_exact  the same with Cholesky factors of exact Gram matrices instead of the third order (norms above 2e-3)
+block_first  rotations at the beginning: exact energies of both blocks, refined once (`cuanto.scf.pseudodiagonalise`)
+refined      the rotations of `cuanto.scf`
+sp2          purification with known levels
+
+`rotation_seconds` are all steps of one SCF, of any kind: `block` or `block_exact`, refined, in single precision, with
+eigenvectors of both blocks (once) or with orthonormalised orbitals (every tenth). Whole SCFs start from the same
+density with the same criteria. `--xyz` adds geometries from files to the lattice of waters and the polyethylene chain
+of `benchmarks/semiempirical.py`. (From about 1,000 waters on, levels of distant molecules of that lattice cross, and
+full diagonalisations replace rotations.) The exit status is 1 if energies differ by more than 1e-9 Hartree, if more
+than 1.3 times the cycles of `full` are needed, or if a run did not converge.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ from cuanto.semiempirical.purify import Purification
 
 TARGET_STEP, TARGET_GAIN = 0.12, 3.0
 """Target seconds of a step with 11,600 orbitals on an H200, and target speed-up of the whole SCF by rotations."""
-SAME, CYCLES = 1e-9, 1.3
+MAX_DIFFERENCE, MAX_CYCLES = 1e-9, 1.3
+"""Largest difference of energies, Hartree, and of cycles relative to full diagonalisation."""
 MIDDLE = 6
 """Iteration whose matrices are used to time steps."""
 BLOCK = {"diagonaliser": "pseudo", "variant": "block"}
@@ -69,7 +72,7 @@ def synchronize(backend: Any) -> None:
         backend.synchronize()
 
 
-def clocked(backend: Any, call: Callable[..., Any], *given: Any) -> tuple[Any, float]:
+def run_timed(backend: Any, call: Callable[..., Any], *given: Any) -> tuple[Any, float]:
     """Result of a call, and its seconds."""
     synchronize(backend)
     start = time.perf_counter()
@@ -80,7 +83,7 @@ def clocked(backend: Any, call: Callable[..., Any], *given: Any) -> tuple[Any, f
 
 def best(call: Callable[[], Any], backend: Any, repeat: int) -> float:
     """Seconds of the fastest run."""
-    return min(clocked(backend, call)[1] for _ in range(repeat))
+    return min(run_timed(backend, call)[1] for _ in range(repeat))
 
 
 def middle(molecule: cuanto.Molecule, backend: Any) -> State:
@@ -113,9 +116,9 @@ def steps(state: State, backend: Any, repeat: int, refined: bool) -> Iterator[tu
     yield "block_first", best(first, backend, repeat)
     yield "full", best(lambda: Full(xp)(F, C, n_sm, energy), backend, repeat)
     if refined:
-        older = Pseudo(backend)
-        begun = older(F, None, n_sm, energy)[0]
-        yield "refined", best(lambda: older(F, begun, n_sm, energy), backend, repeat)
+        refining = Pseudo(backend)
+        start = refining(F, None, n_sm, energy)[0]
+        yield "refined", best(lambda: refining(F, start, n_sm, energy), backend, repeat)
     purified = Purification(backend)
     yield "sp2", best(lambda: purified(F, C, n_sm, energy), backend, 2)  # the second call uses the levels of the first
 
@@ -129,12 +132,12 @@ class Timed(Pseudo):
 
     def couple(self, *given: Any) -> Any:
         """The first part of a step."""
-        result, self.began = clocked(self.backend, super().couple, *given)
+        result, self.began = run_timed(self.backend, super().couple, *given)
         return result
 
     def apply(self, *given: Any) -> Any:
         """The second."""
-        result, seconds = clocked(self.backend, super().apply, *given)
+        result, seconds = run_timed(self.backend, super().apply, *given)
         self.seconds.append(self.began + seconds)
         return result
 
@@ -157,7 +160,7 @@ def whole(molecule: cuanto.Molecule, backend: Any, mode: str) -> dict[str, Any]:
     """One SCF."""
     given = dict(MODES[mode])
     calculation = Semiempirical(molecule, "pm6", backend, ScfOptions(**given.pop("options", {})), **given)
-    result, seconds = clocked(backend, calculation.run)
+    result, seconds = run_timed(backend, calculation.run)
     print(
         f"    SCF {mode:8} {seconds:9.3f} s, {result.iterations} cycles, {result.heat_of_formation:.6f} kcal/mol",
         flush=True,
@@ -180,8 +183,8 @@ def measure(
         if "full" in row["scf"]:
             full = row["scf"]["full"]
             found["gain"], change = full["seconds"] / found["seconds"], found["energy"] - full["energy"]
-            few = found["iterations"] <= CYCLES * full["iterations"]
-            row["good"] &= bool(few and abs(change) < SAME)
+            few = found["iterations"] <= MAX_CYCLES * full["iterations"]
+            row["good"] &= bool(few and abs(change) < MAX_DIFFERENCE)
             print(f"    gain {mode:8} {found['gain']:6.2f}, dE {change:.1e}", flush=True)
         keep()
         if mode == "block" and repeat:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from cuanto.arrays import add_transpose, inverse_permutation, morton_codes, range_members, range_starts
+from cuanto.arrays import SparseMatrix, add_transpose, inverse_permutation, morton_codes, range_members, range_starts
 
 
 def test_ranges() -> None:
@@ -34,3 +36,20 @@ def test_add_transpose_by_tiles() -> None:
     expected = matrix + matrix.T
     add_transpose(matrix, 128)
     assert np.array_equal(matrix, expected)
+
+
+def test_sparse_matrices_by_rows() -> None:
+    rng = np.random.default_rng(1)
+    full = np.where(rng.random((5, 7)) < 0.4, rng.normal(size=(5, 7)), 0.0)
+    full[2] = 0.0  # an empty row
+    order = rng.permutation(np.count_nonzero(full))
+    row, column = (index[order] for index in np.nonzero(full))
+    for matrix, expected in (
+        (SparseMatrix(row, column, full[row, column], full.shape), full),
+        (SparseMatrix(row, column, full[row, column], full.shape).T, full.T),
+    ):
+        start, index, value = matrix.compressed()
+        assert np.array_equal(matrix.toarray(), expected) and matrix.shape == expected.shape
+        for p, (begin, end) in enumerate(pairwise(start)):
+            assert np.array_equal(index[begin:end], np.flatnonzero(expected[p]))
+            assert np.array_equal(value[begin:end], expected[p][index[begin:end]])

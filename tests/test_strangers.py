@@ -146,12 +146,15 @@ def test_a_pipe_with_a_molecule_is_read(tmp_path: Path) -> None:
 
 def test_long_texts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "long.xyz").write_text(H2 + "\n" * (2 << 20))
-    monkeypatch.setattr(text, "MAX_FILE", 1 << 20)
+    monkeypatch.setattr(text, "MAX_FILE_BYTES", 1 << 20)
     with pytest.raises(InputError, match="cannot be read: it is larger than 1 MiB"):
         cuanto.Molecule.from_file(tmp_path / "long.xyz")
 
 
-@pytest.mark.parametrize(("smiles", "problem"), [("C" * 3000, "3000 characters is too long"), ("C" * 200, "602 atoms")])
+@pytest.mark.parametrize(
+    ("smiles", "problem"),
+    [("C" * 3000, "3000 characters is too long"), ("C" * 200, "602 atoms"), ("O.O****", "write the element")],
+)
 def test_large_smiles_are_refused(smiles: str, problem: str) -> None:
     begin = time.monotonic()
     with pytest.raises(InputError, match=problem):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -12,21 +15,22 @@ from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
-from cuanto.errors import InputError
+from cuanto.errors import ConvergenceWarning, InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, GaussianResult, Request, Result
+from cuanto.methods.hints import hints
 from cuanto.methods.result import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
-from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
+from cuanto.system.text import quote
 
 GRADIENT_TOLERANCE = 1e-7
 """Norm of FDS - SDF, Hartree: the error of a nuclear gradient is of the same size."""
 
 
 def energy(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
@@ -42,7 +46,7 @@ def energy(
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
 ) -> Result:
-    """Compute the energy and orbitals of a molecule.
+    """Compute the energy and orbitals of a molecule, which may be given as a file, as `smiles:CCO` or by ASE's Atoms.
 
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: None means def2-svp.
@@ -74,11 +78,11 @@ def energy(
         field=field,
         **options,
     )
-    return solve(request, on_iteration)
+    return _warned(solve(request, on_iteration))
 
 
 def gradient(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
@@ -92,7 +96,18 @@ def gradient(
     `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
     request = Request.of(molecule, method, basis, **tight_keywords(options))
-    return solve(request, on_iteration, gradient=True)
+    return _warned(solve(request, on_iteration, gradient=True))
+
+
+def _warned(result: Result) -> Result:
+    """Warn those who called a public function about a result that did not converge."""
+    if not result.converged:
+        many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
+        text = (
+            f"the SCF of {result.molecule.name or 'the molecule'} did not converge in {many}: its energy has no meaning"
+        )
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+    return result
 
 
 def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,16 +119,16 @@ def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
     """Compute a request, and its `gradient` while the integrals are still in memory."""
     if request.model is None:
-        result = semiempirical_energy(request, on_iteration)
+        found = _with_hints(semiempirical_energy(request, on_iteration))
         if gradient:
-            _ = result.gradient  # computed here, or refused with an error
-        return result
+            _ = found.gradient  # computed here, or refused with an error
+        return found
     calculation = Calculation.of(request)
     if gradient:
         calculation.begin_gradient()
     context = calculation.context
-    state, history = run_iterations(calculation.states(_start(request.options.guess)), on_iteration)
-    return GaussianResult(
+    state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
+    result = GaussianResult(
         molecule=context.request.molecule,
         method=context.model.name,
         state=state,
@@ -125,13 +140,36 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         basis=context.basis,
         settings=context.options,
         gradients=calculation.gradient(state) if gradient else None,
+        S_pq=calculation.core.S_pq,
+        partition=calculation.partition,
     )
+    return _with_hints(result)
 
 
-def _start(guess: str | os.PathLike[str] | Orbitals | Result) -> str | Orbitals:
+def _with_hints(result: Result) -> Result:
+    """The result with hints among its notes."""
+    found = tuple(hints(result))
+    return replace(result, notes=(*result.notes, *found)) if found else result
+
+
+def _start(guess: str | os.PathLike[str] | Orbitals | Result, molecule: Molecule) -> str | Orbitals:
     """Return the name of a guess, or the orbitals of a result or checkpoint."""
     if isinstance(guess, GaussianResult):
         return guess.orbitals
     if isinstance(guess, Result):
         raise InputError(f"a result of {guess.method} has no orbitals in a Gaussian basis: use guess='sad'")
-    return read_checkpoint(guess).orbitals if isinstance(guess, os.PathLike) else guess
+    return restart_orbitals(guess, molecule) if isinstance(guess, os.PathLike) else guess
+
+
+def restart_orbitals(path: str | os.PathLike[str], molecule: Molecule) -> Orbitals:
+    """Orbitals of a checkpoint, or of a result in JSON, of the same atoms; their positions may differ."""
+    # By name: interfaces may import this module, not the other way round.
+    found: Result = import_module("cuanto.interfaces.read").read(path)
+    if not isinstance(found, GaussianResult):
+        raise InputError(f"{os.fspath(path)} has no orbitals in a Gaussian basis: start without it")
+    if found.molecule.symbols != molecule.symbols:
+        others, own = (quote(" ".join(one.symbols), 60) for one in (found.molecule, molecule))
+        raise InputError(
+            f"{os.fspath(path)} belongs to another molecule, with the atoms {others} instead of {own}: start without it"
+        )
+    return found.orbitals

@@ -3,6 +3,9 @@
 Each message is one line: what was given, what is wrong, what would work.
 """
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +29,18 @@ def require(condition: object, message: str) -> None:
 
 class ConvergenceError(CuantoError):
     """An SCF did not converge, but a converged one is needed."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The SCF of a result did not converge; its `converged` is False."""
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """For callers that report a result that did not converge in their own way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 class CompilerError(CuantoError):

@@ -19,7 +19,6 @@ from cuanto.errors import InputError, require
 from cuanto.log import Timings
 from cuanto.methods import Request, Result
 from cuanto.methods.model import kind_of
-from cuanto.methods.request import require_molecule
 from cuanto.options import errors_about_option
 from cuanto.scf.state import State
 from cuanto.system import Molecule
@@ -173,7 +172,7 @@ def counterpoise(
     ones, by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
     a guess or occupations apply to the complex only.
     """
-    require_molecule(molecule)
+    molecule = Molecule.of(molecule)
     parts = Division(fragments, charges, multiplicities).divide(molecule)
     requests = {
         name: Request.of(part, method, basis, **keywords)

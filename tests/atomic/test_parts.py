@@ -92,7 +92,7 @@ def test_separate_subshells_couple_with_one() -> None:
     ("arguments", "message"),
     [
         (((),), "same length"),
-        (((1, -1),), "not negative"),
+        (((1, -1),), "non-negative"),
         (((1,), (True,)), "give both"),
         (((1,), (False,), ((1.0,),)), "give both"),
         (((1,), (True,), ((3.0,),)), "holds 0 to 2 electrons"),
@@ -100,7 +100,7 @@ def test_separate_subshells_couple_with_one() -> None:
         (((1,), (True,), ((2.0,),)), "declare it closed"),
         (((1,), (True,), ((0.0,),)), "leave it out"),
         (((1, 0, 0), (False, True, True), ((1.0, 1.0), (2.0, 1.0))), "the first one 2"),
-        (((1,), (True,), ((1.0,),), (-1.0,)), "not negative"),
+        (((1,), (True,), ((1.0,),), (-1.0,)), "non-negative"),
     ],
 )
 def test_impossible_occupations(arguments: tuple, message: str) -> None:

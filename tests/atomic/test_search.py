@@ -45,7 +45,7 @@ def walk(chain: Chain, fails: set[str] | None = None) -> tuple[SearchResult, lis
     trials = next(batches)
     while True:
         tried += [trial.text for trial in trials]
-        outcomes = [Outcome(None, error="no luck") if t.text in (fails or ()) else answer(t) for t in trials]
+        outcomes = [Outcome(None, error="no convergence") if t.text in (fails or ()) else answer(t) for t in trials]
         try:
             trials = batches.send(outcomes)
         except StopIteration as stop:
@@ -78,7 +78,7 @@ def test_nothing_is_shorter_than_the_occupied_shells() -> None:
 def test_failures_are_skipped_and_reported() -> None:
     bad = {"s(1:20)p(1:20)d(1:5)"}
     found, _ = walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START, "full"), fails=bad)
-    assert found.ranges["d"][1] == 6 and found.warnings == ("s(1:20)p(1:20)d(1:5) failed: no luck",)
+    assert found.ranges["d"][1] == 6 and found.warnings == ("s(1:20)p(1:20)d(1:5) failed: no convergence",)
     with pytest.raises(InputError, match="the first set"):
         walk(Chain("X", (3, 2, 1), -1.0, 5e-8, 20, START), fails={"s(1:20)p(1:20)d(1:20)"})
 
@@ -138,7 +138,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> SearchResult:
     return found
 
 
-def same(found: SearchResult | CuantoError, expected: SearchResult) -> None:
+def assert_same(found: SearchResult | CuantoError, expected: SearchResult) -> None:
     """Assert that two searches agree to the last digit: no energy depends on what was computed before, or where."""
     assert found == expected and expected.warnings == ()
 
@@ -163,10 +163,10 @@ def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Searc
     with (tmp_path / "He.jsonl").open("a") as file:
         file.write('{"key": "half a li')
     events: list[Progress] = []
-    same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
+    assert_same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
     assert sum(event.known for event in events) == 5
     events.clear()
-    same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is used
+    assert_same(search(["He"], QUICK, Crashing(0), tmp_path, events.append)["He"], expected)  # no worker is used
     assert all(event.known for event in events)
     assert list((tmp_path / "logs").iterdir()) == []
 
@@ -192,7 +192,7 @@ def test_half_an_optimisation_is_not_lost_either(
     with pytest.raises(KeyboardInterrupt):
         search(["He"], QUICK, SerialRunner(), tmp_path / "halves")
     stop_at = -1
-    same(search(["He"], QUICK, SerialRunner(), tmp_path / "halves")["He"], expected)
+    assert_same(search(["He"], QUICK, SerialRunner(), tmp_path / "halves")["He"], expected)
     assert len(calls) == whole + 1  # only the interrupted one is repeated
 
 
@@ -213,7 +213,7 @@ class Losing(SerialRunner):
 
 def test_lost_tasks_are_retried_and_reported(tmp_path: Path, expected: SearchResult) -> None:
     events: list[Progress] = []
-    same(search(["He"], QUICK, Losing(2), tmp_path / "a", events.append)["He"], expected)
+    assert_same(search(["He"], QUICK, Losing(2), tmp_path / "a", events.append)["He"], expected)
     assert [event.outcome.error for event in events[:2]] == [
         "RuntimeError: the worker is gone",
         "RuntimeError: the worker is gone (tried 2 times)",
@@ -231,11 +231,11 @@ def test_one_bad_element_does_not_stop_the_others(tmp_path: Path, expected: Sear
         def next(self) -> tuple[str, dict[str, Any] | BaseException]:
             key, _, task = self._waiting.popleft()
             bad = task["element"] == "Li"
-            return key, vars(Outcome(None, error="no lithium today")) if bad else plain(task)
+            return key, vars(Outcome(None, error="lithium failed")) if bad else plain(task)
 
     found = search(["Li", "He"], settings, Refusing(), tmp_path)
-    same(found["He"], expected)
-    assert isinstance(found["Li"], InputError) and "no lithium today" in str(found["Li"])
+    assert_same(found["He"], expected)
+    assert isinstance(found["Li"], InputError) and "lithium failed" in str(found["Li"])
 
 
 def test_problems_are_reported_immediately(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_two_killed_workers_change_nothing(tmp_path: Path, expected: SearchResul
 
         found = search(["He"], QUICK, runner, tmp_path, watch)["He"]
     assert len(killed) == 2
-    same(found, expected)
+    assert_same(found, expected)
 
 
 @pytest.fixture(scope="module")

@@ -386,3 +386,21 @@ def test_names_depend_on_all_that_determines_a_binary(folder: Path, monkeypatch:
             names.add(compiler.library_path(SMALL))
     assert len(names) == 2 + len(changes)
     assert compiler.library_path(SMALL) in names
+
+
+def test_files_are_written_in_a_thread_and_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    cache.write_later(tmp_path / "one", lambda: b"content")
+    cache.flush()
+    assert cache.read(tmp_path / "one") == b"content"
+    code = """
+import time
+from cuanto.backends import cache
+def slow():
+    time.sleep(0.3)
+    return b"late"
+for k in range(3):
+    cache.write_later(cache.place(f"late{k}"), slow)
+"""
+    run_python(code, tmp_path)
+    assert [cache.read(tmp_path / f"late{k}") for k in range(3)] == [b"late"] * 3

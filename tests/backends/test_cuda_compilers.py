@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuanto.backends import cache as disk
 from cuanto.backends.background import LATER, NEEDED, Background
 from cuanto.backends.cuda import compilers, helper, start
 from cuanto.backends.cuda.compilers import Compilers
@@ -40,7 +41,7 @@ def test_kernels_are_compiled_once(made: Compilers, monkeypatch: pytest.MonkeyPa
     future = made.request(source)
     assert future is not None and future is made.request(source)
     binary = future.result(timeout=60)
-    assert binary.startswith(b"\x7fELF") and made.path(source).read_bytes() == binary
+    assert binary.startswith(b"\x7fELF") and disk.read(made.path(source)) == binary
     monkeypatch.setattr(compilers, "compile_nvrtc", None)  # whatever follows comes from the cache
     assert Compilers(ARCHITECTURE).request(source) is None
     assert Compilers(ARCHITECTURE).binary(source) == binary
@@ -56,7 +57,7 @@ def test_the_helper_compiles_what_is_needed_later(made: Compilers) -> None:
     futures = [made.request(source, later=True) for source in sources]
     bad = made.request(kernel(1, "undefined_function({});"), later=True)
     for source, future in zip(sources, futures, strict=True):
-        assert future is not None and future.result(timeout=60) == made.path(source).read_bytes()
+        assert future is not None and future.result(timeout=60) == disk.read(made.path(source))
     assert bad is not None
     with pytest.raises(CompilerError, match="undefined"):
         bad.result(timeout=60)

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cuanto.backends import cache as disk
 from cuanto.backends import programs, tables
-from cuanto.backends.programs import ClassTables, class_cost, class_tables, tables_path
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, kept_source, tables_path
 from cuanto.kernels.build import cost_of, integrals_of, programs_of
-from cuanto.kernels.spec import Shells
+from cuanto.kernels.spec import KernelSpec, Shells
 
 LARGE = ("coulomb", Shells((2, 2)), Shells((2, 2)), "hgp")
 SMALL = ("coulomb", Shells((1, 0)), Shells((1, 0)), "hgp")
@@ -40,6 +41,12 @@ def assert_same(found: ClassTables, levels: bool) -> None:
     assert found.bra_functions == integrals.bra_functions and found.cost == cost_of(*LARGE)
 
 
+def stored(folder: Path) -> list[Path]:
+    """Files of the cache, when they are written."""
+    disk.flush()
+    return list(folder.iterdir())
+
+
 def forbidden(*_: object) -> None:
     raise AssertionError("the graph was made again")
 
@@ -47,7 +54,7 @@ def forbidden(*_: object) -> None:
 @pytest.mark.parametrize("levels", [True, False])
 def test_the_next_process_makes_nothing(empty_cache: Path, levels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(class_tables(*LARGE, levels), levels)
-    assert [file.suffix for file in empty_cache.iterdir()] == [".npz"]
+    assert [file.suffix for file in stored(empty_cache)] == [".npz"]
     forget()
     monkeypatch.setattr(programs, "make_integrals", forbidden)
     assert class_cost(*LARGE) == cost_of(*LARGE)
@@ -56,19 +63,19 @@ def test_the_next_process_makes_nothing(empty_cache: Path, levels: bool, monkeyp
 
 def test_small_classes_are_not_kept(empty_cache: Path) -> None:
     class_tables(*SMALL, True)
-    assert not list(empty_cache.iterdir())
+    assert not stored(empty_cache)
 
 
 @pytest.mark.parametrize("keep", [0, 10, 2000])
 def test_a_damaged_file_is_made_again(empty_cache: Path, keep: int) -> None:
     class_tables(*LARGE, True)
-    (file,) = empty_cache.iterdir()
+    (file,) = stored(empty_cache)
     whole = file.read_bytes()
     file.write_bytes(whole[:keep])
     forget()
     assert class_cost(*LARGE) == cost_of(*LARGE)
     assert_same(class_tables(*LARGE, True), True)
-    assert file.stat().st_size == len(whole)
+    assert file in stored(empty_cache) and file.stat().st_size == len(whole)
 
 
 def test_another_generator_has_other_files(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +83,17 @@ def test_another_generator_has_other_files(empty_cache: Path, monkeypatch: pytes
     forget()
     monkeypatch.setattr(programs, "_generator", lambda: "changed")
     class_tables(*LARGE, True)
-    assert len(list(empty_cache.iterdir())) == 2
+    assert len(stored(empty_cache)) == 2
+
+
+def test_cost_and_text_are_read_by_the_next_process(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = KernelSpec(*SMALL, "thread", "double", 1)
+    source, cost = kept_source(spec), class_cost(*SMALL)
+    assert sorted(file.suffix for file in stored(empty_cache)) == [".cost", ".source"]
+    forget()
+    monkeypatch.setattr(programs, "make_integrals", forbidden)
+    monkeypatch.setattr(programs, "source_of", forbidden)
+    assert kept_source(spec) == source and class_cost(*SMALL) == cost
 
 
 def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +103,9 @@ def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.Monkey
     tables.make_tables([LARGE, another, SMALL], levels=True)
     paths = [tables_path(*one, True) for one in (LARGE, another, SMALL)]
     assert [path.exists() for path in paths] == [True, True, False]
-    stored = class_tables(*LARGE, True)
+    read = class_tables(*LARGE, True)
     forget()
     paths[0].unlink()
     generated = class_tables(*LARGE, True)
-    for one, other in zip(stored.programs, generated.programs, strict=True):
+    for one, other in zip(read.programs, generated.programs, strict=True):
         assert np.array_equal(one.table, other.table) and np.array_equal(one.constants, other.constants)

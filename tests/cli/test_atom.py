@@ -273,10 +273,10 @@ def test_progress_as_lines(iprint: int, lines: int) -> None:
     console = Console(file=StringIO(), width=120)
     progress = OptimisationProgress(console, TrustRegion(rhobeg=0.1, iprint=iprint), lambda text: None)
     for number, (x, energy) in enumerate([(1.0, -2.0), (1.1, None), (0.95, -2.1), (0.951, -2.11)], start=1):
-        progress(Evaluation(number, (x, 1.0, 1.0, 1.0), energy, "" if energy else "no luck"))
+        progress(Evaluation(number, (x, 1.0, 1.0, 1.0), energy, "" if energy else "no convergence"))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.count("\n") == lines
-    assert ("refused: no luck" in text) == (iprint == 3)
+    assert ("refused: no convergence" in text) == (iprint == 3)
 
 
 def test_progress_on_a_terminal() -> None:
@@ -284,7 +284,7 @@ def test_progress_on_a_terminal() -> None:
     with status_line(console, "optimising") as update:
         progress = OptimisationProgress(console, TrustRegion(), update)
         progress(Evaluation(1, (1.0,), -2.5))
-        progress(Evaluation(2, (1.1,), None, "no luck"))
+        progress(Evaluation(2, (1.1,), None, "no convergence"))
     assert "evaluation" in console.file.getvalue()  # type: ignore[attr-defined]
 
 

@@ -71,7 +71,7 @@ def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("energy", "MOLECULE is missing: XYZ, QCSchema (JSON) or Molden file"),
         ("energ h2.xyz", "there is no command 'energ'; did you mean energy? See `cuanto --help`"),
         ("atom --c x", "--c 'x': give a number;"),
-        ("basis-search", "--elements is missing: Such as Ne,Ar,Kr or He-Ne;"),
+        ("basis-search", "--elements is missing: Elements, such as Ne,Ar,Kr or He-Ne;"),
         ("basis-search -e He --diffuse 1.5", "--diffuse '1.5': give a whole number of at least 0;"),
         ("selftest now", "unexpected argument 'now';"),
         ("energy h2.xyz -o h2.json", "files are written with --json, --molden, --report"),

@@ -1,4 +1,4 @@
-"""Functionals on a real GPU: every kernel against the NumPy twin."""
+"""Functionals on a real GPU: every kernel against NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", functional_names())
 @pytest.mark.parametrize("spins", [1, 2])
-def test_kernels_are_their_twins(name: str, spins: int) -> None:
+def test_kernels_agree_with_numpy(name: str, spins: int) -> None:
     functional, cuda = get_functional(name), get_backend("cuda")
     for points in (ordinary(spins, 20_003), tiny(spins)):
         expected = numpy_values(functional, points.rows(functional.family))
@@ -32,8 +32,8 @@ def test_kernels_are_their_twins(name: str, spins: int) -> None:
 
 
 @pytest.mark.parametrize("name", functional_names())
-def test_kernels_are_their_twins_at_full_polarisation(name: str) -> None:
-    """From 1e-9 electrons per Bohr^3 on; derivatives by what an empty spin has are only finite."""
+def test_kernels_agree_with_numpy_at_full_polarisation(name: str) -> None:
+    """Densities from 1e-9 electrons per Bohr^3 on; derivatives with respect to an empty spin must only be finite."""
     functional, cuda = get_functional(name), get_backend("cuda")
     for points in (polarised(2003, -9.0, MINORITY_FRACTIONS), polarised(2003, -9.0)):
         expected = numpy_values(functional, points.rows(functional.family))

@@ -129,7 +129,7 @@ def test_files_without_a_result(content: str, message: str, tmp_path: Path) -> N
     with pytest.raises(InputError) as refused:
         cuanto.read(path)
     assert message in str(refused.value) and "\n" not in str(refused.value)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="does not exist"):
         cuanto.read(tmp_path / "nowhere.json")
 
 

@@ -98,7 +98,7 @@ def test_molden_files_give_charge_and_spin() -> None:
         ("{}", "JSON without symbols and geometry"),
         (schema_with(geometry=[0, 0, 1.0]), "2 atoms need 6 coordinates"),
         (schema_with(geometry=["a"] * 6), "geometry must be numbers"),
-        (schema_with(symbols=["H", 1]), "symbols must be a list of texts"),
+        (schema_with(symbols=["H", 1]), "symbols must be a list of strings"),
         (schema_with(molecular_charge=0.5), "molecular_charge must be a whole number"),
         (schema_with(real=[True]), "real must be true or false for each of the 2 atoms"),
         (schema_with(geometry=[0, 0, 0, 0, 0, 1e999]), "not valid JSON"),

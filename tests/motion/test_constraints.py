@@ -49,7 +49,7 @@ def test_values_of_a_geometry() -> None:
         ("freeze", "distance 0 1", "there is no atom 0"),
         ("freeze", "distance 2 2", "named twice"),
         ("set", "distance 1 2 far", "VALUE must be numbers"),
-        ("set", "distance 1 2 0.1", "no distance between two atoms"),
+        ("set", "distance 1 2 0.1", "not a valid distance between two atoms"),
         ("set", "angle 1 2 4 180", "less than 180"),
         ("set", "dihedral 3 1 2 4 1000", "between -360 and 360"),
         ("scan", "distance 1 2 1 2 1", "2 to 10000 points"),

@@ -242,7 +242,7 @@ def test_other_files_are_refused_in_one_line(
 
 
 def test_invalid_sources(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="does not exist"):
         report_html(tmp_path / "missing.json")
     with pytest.raises(InputError, match="a float is not a result"):
         report_html(1.0)  # type: ignore[arg-type]

@@ -378,6 +378,7 @@ class Campaign:
             pass
         except Exception:
             self.failures.append(f"input {number}, {name}: {given!r:.2000}\n{traceback.format_exc()}")
+            print(self.failures[-1], flush=True)
 
 
 def _prepare() -> None:
@@ -422,8 +423,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         campaign.run(given.count, given.first)
     seconds = time.perf_counter() - begin
-    for failure in campaign.failures:
-        print(failure)
     counts = ", ".join(f"{name} {number}" for name, number in sorted(campaign.tried.items()))
     print(f"{campaign.tried.total()} inputs, {len(campaign.failures)} internal errors, {seconds:.0f} s ({counts})")
     if record:

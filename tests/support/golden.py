@@ -103,7 +103,7 @@ def sources() -> list[Source]:
         chosen.append(grid_values.cpu_matrix((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_values.device_values((GRID_SHELLS, 1, family), "double"))
         chosen.append(grid_values.cpu_gradient((GRID_SHELLS, 1, family), False))
-        names = ("density", "weigh", "right", "force")
+        names = ("density", "weigh", "right", "force", "atoms")
         chosen += [grid_values.device_kernel(name, family, "double") for name in names]
     return chosen
 

@@ -27,7 +27,7 @@ NAMES = {"lda": "lda,vwn", "pbe": "pbe", "blyp": "blyp", "tpss": "tpss", "r2scan
 
 @lru_cache
 def pyscf_case(name: str) -> tuple[Any, Any, Any]:
-    """A molecule of PySCF, its grid as the reference energies have it, a density."""
+    """A molecule of PySCF, the grid of the reference energies, and a density."""
     from pyscf import dft, gto, scf
 
     mol = molecule(name)

@@ -14,7 +14,8 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -174,6 +175,32 @@ def write(final: Path, content: bytes) -> None:
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def write_later(final: Path, content: Callable[[], bytes]) -> None:
+    """Write a file in a thread, because many small files take as long as a small calculation.
+
+    The interpreter does not exit before it is written.
+    """
+    try:
+        _writer().submit(lambda: write(final, content()))
+    except RuntimeError:  # it is exiting
+        write(final, content())
+
+
+def flush() -> None:
+    """Wait until everything is written."""
+    _writer().submit(int).result()
+
+
+@cache
+def _writer() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "cuanto-cache")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork.
+    os.register_at_fork(after_in_child=_writer.cache_clear)
 
 
 def files() -> list[Path]:

@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -70,7 +70,7 @@ def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels
             programs = make_programs(integrals, operator, ket, levels)
         found = ClassTables(programs, count, integrals.width, integrals.middle, integrals.bra_functions)
         if sum(program.table.nbytes for program in programs) > WORTH_KEEPING:
-            disk.write(path, _packed(found))
+            disk.write_later(path, partial(_packed, found))
     return found
 
 
@@ -81,11 +81,11 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
         return loop_cost(without_primitives(bra, ket), bra, ket)
     path = _cost_path(operator, bra, ket, algorithm)
     try:
-        return _cost_from(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        return _cost_from(json.loads(disk.read(path) or b""))
+    except (ValueError, TypeError):
         stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
         found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
-    disk.write(path, json.dumps(astuple(found)).encode())
+    disk.write_later(path, lambda: json.dumps(astuple(found)).encode())
     return found
 
 
@@ -97,24 +97,23 @@ def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool)
 
 def kept_source(spec: KernelSpec) -> Source:
     """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
-    path = disk.cache_folder() / f"{disk.key((_generator(), _templates(), repr(spec)))}.source"
+    path = disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
     try:
-        values = json.loads(path.read_bytes())
+        values = json.loads(disk.read(path) or b"")
         return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
-    except (OSError, ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         source = source_of(spec)
-    disk.write(path, json.dumps(asdict(source)).encode())
+    disk.write_later(path, lambda: json.dumps(asdict(source)).encode())
     return source
 
 
 def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """An array from the disk; it is made, and stored, if it is not there or damaged."""
-    path = disk.cache_folder() / f"{name}.npy"
+    path = disk.file_path(f"{name}.npy")
     try:
-        with path.open("rb") as file:
-            found: NDArray[Any] = np.load(file)
-            return found
-    except (OSError, ValueError, EOFError):
+        found: NDArray[Any] = np.load(io.BytesIO(disk.read(path) or b""))
+        return found
+    except (ValueError, EOFError):
         array, content = make(), io.BytesIO()
         np.save(content, array)
         disk.write(path, content.getvalue())

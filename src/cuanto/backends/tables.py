@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterable
 
+from cuanto.backends import cache as disk
 from cuanto.backends.base import Class
 from cuanto.backends.programs import class_cost, class_tables, noted, tables_path
 from cuanto.kernels.spec import Shells
@@ -92,6 +93,7 @@ def main() -> None:
         first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
         class_tables(operator, first, second, algorithm, levels)
         class_cost(operator, first, second, algorithm)
+        disk.flush()
         print(flush=True)
 
 

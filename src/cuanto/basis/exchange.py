@@ -15,8 +15,8 @@ from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
-WIDE_SETS = ("def2-SVP", "def2-TZVP", "x2c-SVPall", "CRENBL", "jorge-DZP", "ANO-RCC", "dyall-aae2z")
-"""Sets that together cover the periodic table, the most common ones first."""
+WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
+"""Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
 MAX_NAMED = 3
 """Sets that a message names."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuanto.api import energy, gradient
-from cuanto.errors import CuantoError, describe_error
+from cuanto.errors import CuantoError, describe_error, without_convergence_warnings
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
@@ -62,7 +62,8 @@ def _single_row(molecule: Molecule, task: Mapping[str, Any]) -> dict[str, Any]:
             row = _vibrations_row(molecule, task, basis)
         else:
             compute = gradient if task["gradient"] else energy
-            row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
+            with without_convergence_warnings():  # the table has a column for it
+                row = _row(compute(molecule, task["method"], **basis, **task["keywords"]), task["gradient"])
     except Exception as error:
         row = {"error": describe_error(error)}
     return {**plain(row), "seconds": time.perf_counter() - begin}

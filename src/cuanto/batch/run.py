@@ -23,7 +23,7 @@ from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import HESSIAN, OPTIMIZE, Model
 from cuanto.journal import JsonLines
 from cuanto.methods import SEMIEMPIRICAL
-from cuanto.methods.request import check, require_molecule
+from cuanto.methods.request import check
 from cuanto.motion.tasks import plain_molecule
 from cuanto.options import DEFAULT_BASIS, OPTIONS, require_known
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
@@ -66,8 +66,7 @@ def energies(
     journal beside it are not computed again, so that a call that was killed can be continued. `keywords` are those of
     `cuanto.energy`. `on_row` is called with every finished row.
     """
-    for molecule in molecules:
-        require_molecule(molecule)
+    molecules = [Molecule.of(molecule) for molecule in molecules]
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
     check(method, basis, keywords)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)

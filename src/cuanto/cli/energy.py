@@ -69,7 +69,9 @@ Json = Annotated[str | None, _file("Write a QCSchema AtomicResult for `cuanto re
 Molden = Annotated[str | None, _file("Write the orbitals as a Molden file.")]
 Report = Annotated[str | None, _file("Write a report about the result (HTML).")]
 Checkpoint = Annotated[str | None, _file("Save every iteration in this HDF5 file.")]
-Restart = Annotated[Path | None, typer.Option(help="Start from the orbitals of a checkpoint.", rich_help_panel=FILES)]
+Restart = Annotated[
+    Path | None, typer.Option(help="Start from the orbitals of a checkpoint or JSON result.", rich_help_panel=FILES)
+]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,

@@ -27,7 +27,7 @@ from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
 from cuanto.processes import ProcessRunner
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
-from cuanto.system.text import parse_real
+from cuanto.system.text import parse_finite
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
 
@@ -151,7 +151,7 @@ def parse_threshold(text: str) -> float | str:
 
 def parse_number(text: str, low: float, high: float, option: str, advice: str) -> float:
     """A number between limits."""
-    value = parse_real(text.strip())
+    value = parse_finite(text.strip())
     if value is None or not low < value < high:
         raise InputError(f"--{option} {text}: give {advice}")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from rich.console import Console, Group
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from cuanto.log import logger
 
 if TYPE_CHECKING:
     from cuanto.interaction import CounterpoiseResult
@@ -24,14 +27,11 @@ if TYPE_CHECKING:
 FIELDS = (("iteration", 9), ("energy / Hartree", 19), ("change / Hartree", 18), ("gradient", 10), ("step", 0))
 FRAME_LINES = 6
 """Lines of a terminal that a table needs besides its rows: its frame and the line below."""
-MAX_CHARGES = 12
-"""Largest number of atoms whose charges are printed; the JSON file has all of them."""
 MAX_NAME = 60
 MAX_WIDTH = 10_000
 """Columns that are enough for every table."""
 MIN_WIDTH = 72
 """Columns of the narrowest terminal that has room for the table of iterations."""
-LAST_ENERGY = "last energy, NOT converged"
 SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
 SHORTEST_LINE = 1.0
@@ -42,7 +42,7 @@ class IterationTable:
     """Iterations as they are finished: a live table on a terminal, plain lines in a file or pipe."""
 
     def __init__(self, console: Console, quiet: bool = False, heading: Callable[[], object] | None = None) -> None:
-        """`heading` is called before the first row, so that a calculation that fails immediately prints none."""
+        """`heading` is printed at once: integrals may take a while before the first row."""
         self.console, self.quiet, self._heading = console, quiet, heading
         self._rows: list[list[str]] = []
         self._live: Any = None
@@ -51,6 +51,8 @@ class IterationTable:
     def __enter__(self) -> IterationTable:
         if self.quiet:
             return self
+        if self._heading is not None:
+            self._heading()
         if self.console.is_terminal and self.console.width >= MIN_WIDTH:
             from rich.live import Live
             from rich.spinner import Spinner
@@ -67,11 +69,8 @@ class IterationTable:
 
     def add(self, state: State) -> None:
         """Show an iteration."""
-        if not self._rows and not self.quiet:
-            if self._heading is not None:
-                self._heading()
-            if self._live is None:
-                self._line([name for name, _ in FIELDS])
+        if not self._rows and not self.quiet and self._live is None:
+            self._line([name for name, _ in FIELDS])
         change = "" if state.iteration == 1 else f"{state.energy_change:.2e}"
         row = [str(state.iteration), f"{state.energy:.9f}", change, f"{state.gradient:.2e}", state.step]
         self._rows.append(row)
@@ -123,8 +122,10 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
 
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
-    """Print energies by term, frontier orbitals, dipole, charges, spin, timings, and whether it converged."""
-    rows = list(_rows(result, driver))
+    """Print energies by term, frontier orbitals, dipole, charges, spin, and whether it converged; with -v, timings."""
+    from cuanto.methods.summary import LAST_ENERGY, summary_rows
+
+    rows = list(summary_rows(result, gradient=driver == "gradient"))
     names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
     bold = "energy" if result.converged else LAST_ENERGY
     for name, value, unit in rows:
@@ -149,42 +150,21 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _rows(result: Result, driver: str) -> Iterator[tuple[str, str, str]]:
-    """Name, value, unit."""
-    from cuanto.units import HARTREE_IN_EV
-
-    for name, value in result.energies.items():
-        yield name, f"{value:.9f}", "Hartree"
-    yield "energy" if result.converged else LAST_ENERGY, f"{result.energy:.9f}", "Hartree"
-    heat = getattr(result, "heat_of_formation", None)
-    if heat is not None:
-        yield "heat of formation", f"{heat:.6f}", "kcal/mol"
-    for name, levels in (("highest occupied orbital", result.homo), ("lowest empty orbital", result.lumo)):
-        spins = (", alpha", ", beta") if len(levels) == 2 else ("",)
-        for spin, level in zip(spins, levels, strict=True):
-            there = isfinite(level)
-            unit = f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if there else ""
-            yield name + spin, f"{level:.6f}" if there else "none", unit
-    dipole, about = result.dipole_debye, " about the centre of mass" if result.molecule.charge else ""
-    vector = ", ".join(f"{x:z.6f}" for x in dipole)
-    yield "dipole moment", f"{(dipole @ dipole) ** 0.5:z.6f}", f"Debye ({vector}){about}"
-    if driver == "gradient":
-        yield "norm of the gradient", f"{(result.gradient**2).sum() ** 0.5:.6f}", "Hartree/Bohr"
-    if len(result.occupations) == 2:
-        yield "<S^2>", f"{result.s_squared:z.6f}", ""
-
-
 def _lines(result: Result, driver: str) -> Iterator[str]:
     """Lines below the table."""
+    from cuanto.methods.summary import charge_lines, fitting_line
+
     if driver == "gradient":
         yield "gradient / (Hartree/Bohr):"
         for k, (symbol, row) in enumerate(zip(result.molecule.symbols, result.gradient, strict=True), start=1):
             yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:z16.9f}" for value in row)
         for k, row in enumerate(getattr(result, "charges_gradient", ()), start=1):
             yield f"{k:5d} charge" + "".join(f"{value:z16.9f}" for value in row)[2:]
-    if result.molecule.natom <= MAX_CHARGES:
-        pairs = zip(result.molecule.symbols, result.charges, strict=True)
-        yield "charges / e: " + ", ".join(f"{symbol} {charge:+z.3f}" for symbol, charge in pairs)
+    if line := fitting_line(result):
+        yield line
+    yield from charge_lines(result)
+    if not logger.isEnabledFor(logging.INFO):
+        return
     steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= SHORTEST_STEP]
     yield f"time / s: {result.timings.total:.2f}" + (f" ({', '.join(steps)})" if steps else "")
 

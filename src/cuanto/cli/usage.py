@@ -9,6 +9,26 @@ from __future__ import annotations
 import re
 from typing import Any
 
+_THREADS = "set the environment variable CUANTO_THREADS=4, for example"
+_SOLVENT = "solvent models are not implemented; point charges around the molecule are (-o point_charges)"
+_MULTIPLICITY = "give the multiplicity 2S + 1 with --multiplicity, such as 3 for two unpaired electrons"
+_UNRESTRICTED = "put a u before the method, such as -m uhf or -m ub3lyp"
+ADVICE = {
+    **dict.fromkeys(("--threads", "--nthreads", "--nprocs", "--nproc", "--ncores", "--cores", "--cpus"), _THREADS),
+    **dict.fromkeys(("--spin", "--unpaired", "--nopen", "--uhf-electrons"), _MULTIPLICITY),
+    **dict.fromkeys(("--solvent", "--solvation", "--pcm", "--cpcm", "--smd", "--alpb", "--gbsa", "--cosmo"), _SOLVENT),
+    **dict.fromkeys(("--unrestricted", "--uhf", "--uks"), _UNRESTRICTED),
+    **dict.fromkeys(("--functional", "--xc", "--theory"), "give the functional with --method, such as -m pbe0"),
+    **dict.fromkeys(("--memory", "--mem"), "give the memory with --max-memory, such as 4GB"),
+    **dict.fromkeys(("--gpu", "--cuda"), "choose the device with --backend cuda"),
+    **dict.fromkeys(("--opt", "--optimize"), "use `cuanto optimize`"),
+    **dict.fromkeys(("--freq", "--frequencies", "--hessian"), "use `cuanto frequencies`"),
+    **dict.fromkeys(("--output", "--out-file"), "results are written with --json, --molden, --report or --out"),
+    **dict.fromkeys(("--dispersion", "--d3", "--d4"), "add -d3bj or -d4 to the method, such as -m b3lyp-d4"),
+    **dict.fromkeys(("--nosym", "--symmetry"), "energies do not use symmetry: leave it out"),
+}
+"""What would work instead of options of other programs."""
+
 _CHOICES = re.compile(r"not one of (.*)", re.DOTALL)
 _WORD = re.compile(r"'([^']*)'")
 
@@ -45,6 +65,9 @@ def _missing(error: Any) -> str:
 
 
 def _no_such_option(error: Any) -> str:
+    name = str(getattr(error, "option_name", ""))
+    if name.lower() in ADVICE:
+        return f"there is no option {name}: {ADVICE[name.lower()]}"
     close = sorted(getattr(error, "possibilities", None) or ())
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
     return f"there is no option {getattr(error, 'option_name', '')}{hint}"

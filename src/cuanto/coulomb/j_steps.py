@@ -239,7 +239,8 @@ class Steps:
         return found
 
     def add_up(self, parts: Sequence[tuple[Any, int]]) -> list[Any]:
-        """Sums of potentials [part, ...] of classes of bras, of which the parts after some first ones are negative."""
+        """Sums of potentials of classes of bras, each given as ([part, ...], number of positive parts); the others
+        count negative."""
         sums, launches = [], []
         for V, plus in parts:
             sums.append(self.backend.xp.empty(V.shape[1]))
@@ -339,16 +340,16 @@ class Launcher:
         # (classes, number type) -> chunks of the job, numbered over all jobs with the same bras
         self.chunks: dict[tuple[tuple[int, int], str], slice] = {}
         self._sizes: list[tuple[int, int]] = []  # chunks of a class of bras, those with positive signs
-        meeting = [[(n, ket) for n in (1, -1) for ket in kets if sign(bra.pairs, ket) == n] for bra in bras]
+        signed_kets = [[(n, ket) for n in (1, -1) for ket in kets if sign(bra.pairs, ket) == n] for bra in bras]
         wanted_bytes = sum(
             8 * len(reals) * hermite_count(bra.order) * bra.count * chunks_of_kets(backend, bra.count, ket.count)
-            for bra, met in zip(bras, meeting, strict=True)
-            for _, ket in met
+            for bra, kets_of_bra in zip(bras, signed_kets, strict=True)
+            for _, ket in kets_of_bra
         )
         share = min(1.0, room / max(1, wanted_bytes))
-        for bra, met in zip(bras, meeting, strict=True):
+        for bra, kets_of_bra in zip(bras, signed_kets, strict=True):
             at = plus = 0
-            for (wanted, ket), real in product(met, reals):
+            for (wanted, ket), real in product(kets_of_bra, reals):
                 end = at + max(1, int(share * chunks_of_kets(backend, bra.count, ket.count)))
                 self.chunks[(bra.pairs.number, ket.number), real] = slice(at, end)
                 at, plus = end, end if wanted > 0 else plus

@@ -15,7 +15,7 @@ import numpy as np
 
 from cuanto.api import energy, gradient, tight_keywords
 from cuanto.arrays import Array
-from cuanto.errors import ConvergenceError, MissingDependencyError
+from cuanto.errors import ConvergenceError, MissingDependencyError, without_convergence_warnings
 from cuanto.methods import GaussianResult, Result
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
@@ -95,10 +95,11 @@ class Cuanto(Calculator):
         if self._charges is not None:
             settings["point_charges"] = (self._charges.charges, self._charges.positions)
         try:
-            if self._forces:
-                result = gradient(molecule, method, **settings)
-            else:
-                result = energy(molecule, method, **tight_keywords(settings))
+            with without_convergence_warnings():
+                if self._forces:
+                    result = gradient(molecule, method, **settings)
+                else:
+                    result = energy(molecule, method, **tight_keywords(settings))
         except ConvergenceError as error:
             raise SCFError(str(error)) from None
         if not result.converged:
@@ -107,13 +108,7 @@ class Cuanto(Calculator):
 
     def _molecule(self, atoms: Any) -> Molecule:
         charge, multiplicity = self.parameters["charge"], self.parameters["multiplicity"]
-        if charge is None:
-            charge = round(float(atoms.get_initial_charges().sum()))
-        unpaired = abs(round(float(atoms.get_initial_magnetic_moments().sum())))
-        if multiplicity is None and unpaired:
-            multiplicity = unpaired + 1
-        symbols, positions = atoms.get_chemical_symbols(), atoms.positions / BOHR_IN_ANGSTROM
-        return Molecule(symbols, positions, charge, multiplicity, str(atoms.symbols))
+        return Molecule.from_ase(atoms, charge, multiplicity)
 
 
 class PointCharges:

@@ -15,6 +15,7 @@ from cuanto.errors import (
     InputError,
     MissingDependencyError,
     import_optional,
+    without_convergence_warnings,
 )
 from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
 from cuanto.interfaces.sources import HESSIAN, Model, confined_basis, read_model
@@ -70,7 +71,8 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
     if model.driver == HESSIAN:
         return _vibrations(given, model)
     compute_it = gradient if model.gradient else energy
-    result = compute_it(read_molecule(given, "the input"), model.method, model.basis, **model.keywords)
+    with without_convergence_warnings():
+        result = compute_it(read_molecule(given, "the input"), model.method, model.basis, **model.keywords)
     if not result.converged:
         raise ConvergenceError(f"not converged in {result.iterations} iterations, gradient {result.state.gradient:.2e}")
     return _complete_result(given, result, model.driver)

@@ -184,6 +184,9 @@ def _extras(result: Result) -> dict[str, Any]:
         "orbital_energies": result.orbital_energies,
         "occupations": result.occupations,
         "charges": result.charges,
+        "charge_kind": result.charge_kind,
+        "spin_populations": result.spin_populations,
+        "gap": result.gap,
         "s_squared": result.s_squared,
         "backend": result.backend_name,
         "timings": dict(result.timings.seconds),
@@ -196,6 +199,7 @@ def _extras(result: Result) -> dict[str, Any]:
             "auxbasis": result.keywords.get("auxbasis"),
             "mulliken_charges": result.mulliken_charges,
             "loewdin_charges": result.loewdin_charges,
+            "bond_orders": result.bond_orders,
         }
         if result.basis.core_summary is not None:
             found["core_electrons"] = result.basis.core_electrons

@@ -180,6 +180,7 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
     program = " ".join(str(provenance[key]) for key in ("creator", "version") if provenance.get(key))
     arrays = {
         "charges": _array(extras.get("charges"), (natom,)),
+        "spin_populations": _array(extras.get("spin_populations"), (natom,)),
         "mulliken_charges": _array(extras.get("mulliken_charges"), (natom,)),
         "loewdin_charges": _array(extras.get("loewdin_charges"), (natom,)),
         "bond_orders": _array(extras.get("bond_orders"), (natom, natom)),

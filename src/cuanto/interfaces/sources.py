@@ -56,12 +56,18 @@ class Model:
         return self.driver == "gradient"
 
 
+def _inside(name: str, folder: Path) -> bool:
+    try:
+        return Path(os.path.expanduser(name)).resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # names that no file can have
+        return False
+
+
 def confined_basis(text: str, key: str, folder: Path = Path()) -> str:
     """The name of a basis, or a file in the working folder or in the `folder` of the input; others are refused."""
     if (parts := split_names(text)) is not None:
         return ",".join(f"{symbol}={confined_basis(part, key, folder)}" for symbol, part in parts.items())
-    target = Path(os.path.expanduser(text)).resolve()
-    if names_file(text) and not any(target.is_relative_to(one.resolve()) for one in (Path(), folder)):
+    if names_file(text) and not any(_inside(text, one) for one in (Path(), folder)):
         raise InputError(
             f"{key} {quote(text, 200)} is a file outside the folder of the input: copy it there, or name it "
             "yourself with --basis or --auxbasis"

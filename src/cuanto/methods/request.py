@@ -50,10 +50,14 @@ class Request:
 
     @classmethod
     def of(
-        cls, molecule: Molecule, method: str = DEFAULT_METHOD, basis: BasisChoice | Basis | None = None, **given: Any
+        cls,
+        molecule: Molecule | str | os.PathLike[str],
+        method: str = DEFAULT_METHOD,
+        basis: BasisChoice | Basis | None = None,
+        **given: Any,
     ) -> Request:
         """Check the arguments of `cuanto.energy`."""
-        require_molecule(molecule)
+        molecule = Molecule.of(molecule)
         checked = check(method, basis, given)
         with errors_about_option("method"):
             model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
@@ -76,12 +80,6 @@ class Request:
         """Matrices that are fitted; `auto` means J, and also K if there is exact exchange."""
         automatic = "jk" if self.model is not None and self.model.exchange else "j"
         return automatic if self.options.fitting == "auto" else self.options.fitting
-
-
-def require_molecule(given: object) -> None:
-    """Raise an error for anything that is not a molecule."""
-    if not isinstance(given, Molecule):
-        raise InputError(f"molecule must be a cuanto.Molecule, not {type(given).__name__}")
 
 
 def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any]:

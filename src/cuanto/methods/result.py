@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from cuanto import integrals, properties
 from cuanto.arrays import Array
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
+from cuanto.methods.summary import summary_html, summary_text
 from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
@@ -68,6 +70,33 @@ class Result:
     timings: Timings
     history: tuple[Iteration, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: everything, on the host, so that a machine without the device can read it."""
+        host = {f.name: self._portable(getattr(self.state, f.name)) for f in fields(State)}
+        return {**vars(self), "backend_name": self.backend_name, "backend": None, "state": State(**host)}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        vars(self).update(values | {"backend": get_backend("cpu")})
+
+    def __copy__(self) -> Self:
+        """A copy that shares its arrays, which are on the same device."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
+
+    def _portable(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return dict(value)
+        return value if value is None or isinstance(value, int | float | str) else self.backend.to_host(value)
+
+    def __str__(self) -> str:
+        """A table of the most important values."""
+        return summary_text(self)
+
+    def _repr_html_(self) -> str:
+        """The table in notebooks."""
+        return summary_html(self)
 
     def __repr__(self) -> str:
         """One line: arrays would fill the screen of a notebook."""
@@ -125,6 +154,25 @@ class Result:
         """Lowest empty orbital energy of each spin, Hartree (infinity if there is none)."""
         return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self.levels())
 
+    @property
+    def gap(self) -> float:
+        """Lowest empty minus highest occupied orbital energy, of any spin, Hartree (infinity if one is missing)."""
+        return min(self.lumo) - max(self.homo)
+
+    @property
+    def ideal_s_squared(self) -> float:
+        """<S^2> of a pure state of this multiplicity."""
+        spin = 0.5 * (self.molecule.multiplicity - 1)
+        return spin * (spin + 1)
+
+    charge_kind: ClassVar[str] = "atomic"
+    """Definition of `charges` and `spin_populations`, in words."""
+
+    @cached_property
+    def spin_populations(self) -> Array:
+        """Number of unpaired electrons on every atom; zero for closed shells."""
+        raise self._lacks("spin populations")
+
     @cached_property
     def dipole(self) -> Array:
         """Dipole moment, e Bohr; of an ion about the centre of mass."""
@@ -181,6 +229,27 @@ class Result:
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
 
+    def to_xyz(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Text of an XYZ file of the molecule, written to `path` if one is given."""
+        return self.molecule.to_xyz(path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result as .json (QCSchema, for `cuanto.read`), .molden, .html (a report) or .xyz, by its name."""
+        modules = {
+            ".json": ("cuanto.interfaces.qcschema", "write_qcschema"),
+            ".molden": ("cuanto.interfaces.molden", "write_molden"),
+            ".html": ("cuanto.report", "write_report"),
+        }
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending == ".xyz":
+            self.to_xyz(path)
+            return
+        if ending not in modules or (ending == ".molden" and self.basis_name is None):
+            possible = [name for name in (*modules, ".xyz") if name != ".molden" or self.basis_name is not None]
+            raise InputError(f"cannot save a result as {os.fspath(path)!r}: use a name ending in {', '.join(possible)}")
+        module, function = modules[ending]
+        getattr(import_module(module), function)(path, self)
+
     def levels(self) -> list[tuple[Array, Array]]:
         """Orbital energies (Hartree) and occupations of each spin."""
         shared = len(self.orbital_energies) < len(self.occupations)
@@ -198,11 +267,21 @@ class Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GaussianResult(Result):
-    """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis."""
+    """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis.
+
+    `gradients`: of atoms and point charges, if they were computed with the energy. `S_pq`: the overlap on the backend.
+    `partition`: how the grid was divided.
+    """
 
     basis: Basis
     settings: CalculationOptions = field(default_factory=lambda: CalculationOptions(fitting="none"))
     gradients: tuple[Array, Array] | None = None
+    S_pq: Any = None
+    partition: tuple[float, float] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the settings name no device."""
+        return {**super().__getstate__(), "settings": replace(self.settings, backend="auto")}
 
     @property
     def fitting(self) -> str:
@@ -240,7 +319,7 @@ class GaussianResult(Result):
     @property
     def orbitals(self) -> Orbitals:
         """Orbitals as a guess for another calculation."""
-        return Orbitals(self.basis, self.coefficients, self.occupations)
+        return Orbitals(self.basis, self.coefficients, self.occupations, partition=self.partition)
 
     @cached_property
     def gradient(self) -> Array:
@@ -279,21 +358,42 @@ class GaussianResult(Result):
         """Mulliken charge of every atom, e."""
         return self.mulliken_charges
 
+    charge_kind: ClassVar[str] = "Mulliken"
+
+    @cached_property
+    def spin_populations(self) -> Array:
+        """Mulliken spin population of every atom: alpha minus beta electrons."""
+        if len(self.density) == 1:
+            return np.zeros(self.molecule.natom)
+        return properties.mulliken(self.basis, self.density[0] - self.density[1], self.overlap)
+
     @cached_property
     def mulliken_charges(self) -> Array:
         """Mulliken charge of every atom, e."""
-        return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self.overlap)
 
     @cached_property
     def loewdin_charges(self) -> Array:
         """Loewdin charge of every atom, e."""
-        return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self.overlap)
+
+    @cached_property
+    def hirshfeld_charges(self) -> Array:
+        """Hirshfeld charge of every atom, e; integrated on a grid when it is asked for."""
+        return self.molecule.nuclei.charges - properties.hirshfeld(self.molecule, self.basis, self.density)
+
+    @cached_property
+    def bond_orders(self) -> Array:
+        """Mayer bond orders between atoms; valences on the diagonal."""
+        return properties.mayer(self.basis, self.density, self.overlap)
 
     @cached_property
     def s_squared(self) -> float:
         """<S^2>."""
-        return properties.s_squared(self.density, self._overlap)
+        return properties.s_squared(self.density, self.overlap)
 
     @cached_property
-    def _overlap(self) -> Array:
-        return np.asarray(self.backend.to_host(integrals.overlap(self.basis, backend=self.backend)))
+    def overlap(self) -> Array:
+        """S_pq of the basis functions."""
+        S_pq = integrals.overlap(self.basis, backend=self.backend) if self.S_pq is None else self.S_pq
+        return np.asarray(self.backend.to_host(S_pq))

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.backends.base import Backend
+from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
@@ -220,6 +220,21 @@ class SemiempiricalResult(Result):
     """
 
     calculation: Semiempirical
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the calculation on the CPU."""
+        calculation = replace(self.calculation, backend=get_backend("cpu"))
+        return {**super().__getstate__(), "calculation": calculation}
+
+    charge_kind: ClassVar[str] = "Coulson"
+
+    @cached_property
+    def spin_populations(self) -> Array:
+        """Number of unpaired electrons in the orbitals of every atom."""
+        if len(self.density) == 1:
+            return np.zeros(self.molecule.natom)
+        core = self.calculation.layout.core_charges
+        return core - properties.charges(self.calculation.layout, self.density[0] - self.density[1])
 
     @property
     def electronic_energy(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cuanto.errors import InputError
 from cuanto.system import Molecule
-from cuanto.system.text import parse_real, parse_whole, quote
+from cuanto.system.text import parse_finite, parse_whole, quote
 from cuanto.units import BOHR_IN_ANGSTROM
 
 ATOMS = {"atom": 1, "distance": 2, "angle": 3, "dihedral": 4}
@@ -79,7 +79,7 @@ def _parse(given: Any, what: str, molecule: Molecule) -> list[Constraint]:
         wanted = " ".join([kind, *"ABCD"[:many], *VALUE_COUNTS[what]])
         raise InputError(f"{what} {quote(text)}: write {wanted}, with atoms numbered from 1, Angstrom and degrees")
     one = Constraint(kind, _atoms(words[1 : 1 + many], f"{what} {quote(text)}", molecule))
-    numbers = [parse_real(word) for word in words[1 + many :]]
+    numbers = [parse_finite(word) for word in words[1 + many :]]
     values = _values(numbers, what, f"{what} {quote(text)}")
     for value in values:
         _check_value(one, value, f"{what} {quote(text)}")

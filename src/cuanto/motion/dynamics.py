@@ -328,5 +328,5 @@ def dynamics(
 
     With the path of a `trajectory` (extended XYZ), a run that was interrupted continues.
     """
-    surface = Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options)
+    surface = Surface(Molecule.of(molecule), method, basis, points=EXTRAPOLATION_STEPS, **options)
     return Dynamics(surface, settings or DynamicsSettings(), trajectory).run(steps, on_step)

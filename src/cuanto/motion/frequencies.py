@@ -48,6 +48,7 @@ def frequencies(
     `options`: those of `cuanto.energy`, and `temperature` (K), `pressure` (atm), `scale`, `symmetry_number`,
     `degeneracy`, `entropy` and `cutoff` of thermochemistry (see `cuanto.motion.thermochemistry.Conditions`).
     """
+    molecule = Molecule.of(molecule)
     conditions = Conditions(**{name: options.pop(name) for name in CONDITIONS if name in options})
     work = Work(workers=workers, scheduler=scheduler, journal=journal, on_task=on_task)
 

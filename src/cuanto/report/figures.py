@@ -50,7 +50,7 @@ def text_at(x: float, y: float, words: object, class_: str = "tick", anchor: str
 
 
 def plot(id_: str, label: str, parts: Sequence[Markup]) -> Markup:
-    """A drawing of the common size."""
+    """A drawing of the size that all plots have."""
     return tag("svg", *parts, viewBox="0 0 560 346", role="img", aria_label=label, class_="plot", id=id_)
 
 
@@ -143,7 +143,7 @@ def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
     shown = [e for eps, _ in electronvolts for e in eps if low <= e <= high]
     low, high = min(shown) - 1.0, max(shown) + 1.0
     frame = Frame(58, 548, 16, 330, 0, len(levels), low, high)
-    parts = _volts(frame)
+    parts = _energy_axis(frame)
     for s, (eps, n) in enumerate(electronvolts):
         parts += _column(frame, s, len(levels), eps, n)
         parts += _gap(frame, s, homo[s], lumo[s])
@@ -151,7 +151,7 @@ def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
     return plot("plot-levels", label, parts)
 
 
-def _volts(frame: Frame) -> list[Markup]:
+def _energy_axis(frame: Frame) -> list[Markup]:
     step = tick_step(frame.y_high - frame.y_low, 9)
     values = [step * i for i in range(math.ceil(frame.y_low / step), math.floor(frame.y_high / step) + 1)]
     title = text_at(14, (frame.top + frame.bottom) / 2, "energy / eV", "label turned")

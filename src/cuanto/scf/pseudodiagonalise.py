@@ -7,10 +7,9 @@ from any orbitals), when rotations would be large or levels cross, and when F_ov
 The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
 is small, F is multiplied with the smaller of the two blocks only; diagonal elements of the other follow from the
 rotations to second order, and their mean from the trace of F: they are only denominators and need not be exact. Small
-rotations
-need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density and all
-products of the iteration (Fock matrix and energy are always in double). The last step in single precision makes the
-orbitals orthonormal in double; it changes the energy by about SETTLED^2, far from convergence.
+rotations need no Cholesky factors. While F_ov is large, orbitals may be in single precision, and with them the density
+and all products of the iteration (Fock matrix and energy are always in double). The last step in single precision makes
+the orbitals orthonormal in double; it changes the energy by about SETTLED_COUPLING^2, far from convergence.
 """
 
 from __future__ import annotations

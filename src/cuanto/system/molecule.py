@@ -2,18 +2,20 @@
 
 import operator
 import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuanto.arrays import Array, Ints
 from cuanto.errors import InputError, require
+from cuanto.files import write_text
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
@@ -113,6 +115,52 @@ class Molecule:
     def from_smiles(cls, smiles: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from its SMILES, with a geometry made by RDKit (`pip install 'cuanto[smiles]'`)."""
         return cls._from_parsed(parse_smiles(smiles), charge, multiplicity, "", f"{quote(smiles)}: ")
+
+    @classmethod
+    def from_ase(cls, atoms: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
+        """Molecule from ASE's Atoms.
+
+        What is not given follows from their initial charges and magnetic moments.
+        """
+        if any(getattr(atoms, "pbc", ())):
+            raise InputError("cuanto computes molecules, not periodic systems: set atoms.pbc = False")
+        if charge is None:
+            charge = round(float(sum(atoms.get_initial_charges())))
+        unpaired = abs(round(float(sum(atoms.get_initial_magnetic_moments()))))
+        if multiplicity is None and unpaired:
+            multiplicity = unpaired + 1
+        positions = np.array(atoms.get_positions()) / BOHR_IN_ANGSTROM
+        return cls(atoms.get_chemical_symbols(), positions, charge, multiplicity, str(getattr(atoms, "symbols", "")))
+
+    @classmethod
+    def of(cls, given: Any) -> "Molecule":
+        """Molecule from whatever users have: itself, a file, the text of one, `smiles:CCO`, or ASE's Atoms."""
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, str) and given.lower().startswith("smiles:"):
+            return cls.from_smiles(given[len("smiles:") :])
+        if isinstance(given, str) and "\n" in given:
+            return cls.from_text(given)
+        if isinstance(given, str | os.PathLike):
+            return cls.from_file(given)
+        if hasattr(given, "get_chemical_symbols") and hasattr(given, "get_positions"):
+            return cls.from_ase(given)
+        raise InputError(
+            f"a {type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO or "
+            "ASE's Atoms"
+        )
+
+    def to_xyz(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Text of an XYZ file (Angstrom) with charge and multiplicity, written to `path` if one is given."""
+        name = f" name={self.name}" if re.fullmatch(r"[^\s=]+", self.name) else ""
+        rows = [f"{symbol:<4s}" + "".join(f" {x:16.10f}" for x in row) for symbol, row in self._rows()]
+        text = "\n".join([str(self.natom), f"charge={self.charge} mult={self.multiplicity}{name}", *rows]) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def _rows(self) -> Iterator[tuple[str, Array]]:
+        return zip(self.symbols, self.R_ax * BOHR_IN_ANGSTROM, strict=True)
 
     @classmethod
     def _from_parsed(

@@ -8,6 +8,8 @@ from cuanto.system.text import quote
 
 MAX_CHARACTERS, MAX_ATOMS = 2000, 500
 """Characters of the longest SMILES, and atoms of the largest molecule, that RDKit places within a minute or so."""
+GAP = 3.0
+"""Angstrom between the molecules of one SMILES: near, without an overlap."""
 SEED = 1
 """Seed of the embedding, so that a SMILES always gives the same geometry."""
 
@@ -23,16 +25,12 @@ def parse_smiles(smiles: str) -> Structure:
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
         if molecule is None or molecule.GetNumAtoms() == 0:
             raise InputError(f"{quote(smiles)} is not a valid SMILES; write smiles:CCO for ethanol, for example")
+        if any(one.GetAtomicNum() == 0 for one in molecule.GetAtoms()):
+            raise InputError(f"{quote(smiles)} has an atom of any element (*): write the element")
         molecule = chem.AddHs(molecule)
         if (count := molecule.GetNumAtoms()) > MAX_ATOMS:
             raise InputError(f"{quote(smiles)} has {count} atoms, RDKit places up to {MAX_ATOMS}: give an XYZ file")
-        if all_chem.EmbedMolecule(molecule, randomSeed=SEED) != 0:
-            raise InputError(f"RDKit found no geometry for {quote(smiles)}: give an XYZ file")
-        if all_chem.MMFFHasAllMoleculeParams(molecule):
-            all_chem.MMFFOptimizeMolecule(molecule, maxIters=2000)
-        elif all_chem.UFFHasAllMoleculeParams(molecule):
-            all_chem.UFFOptimizeMolecule(molecule, maxIters=2000)
-        positions = molecule.GetConformer().GetPositions().tolist()
+        positions = _positions(chem, all_chem, molecule, smiles)
         atoms = list(molecule.GetAtoms())
         return Structure(
             symbols=tuple(atom.GetSymbol() for atom in atoms),
@@ -42,6 +40,35 @@ def parse_smiles(smiles: str) -> Structure:
             name=smiles.strip(),
             angstrom=True,
         )
+
+
+def _positions(chem: Any, all_chem: Any, molecule: Any, smiles: str) -> list[list[float]]:
+    """Positions of all atoms, Angstrom; several molecules stand beside each other, GAP apart."""
+    positions = [[0.0, 0.0, 0.0]] * molecule.GetNumAtoms()
+    indices: list[tuple[int, ...]] = []
+    right = -GAP
+    for one, own in zip(chem.GetMolFrags(molecule, asMols=True, fragsMolAtomMapping=indices), indices, strict=True):
+        if not _embed(all_chem, one):
+            raise InputError(f"RDKit found no geometry for {quote(smiles)}: give an XYZ file")
+        if all_chem.MMFFHasAllMoleculeParams(one):
+            all_chem.MMFFOptimizeMolecule(one, maxIters=2000)
+        elif all_chem.UFFHasAllMoleculeParams(one):
+            all_chem.UFFOptimizeMolecule(one, maxIters=2000)
+        placed = one.GetConformer().GetPositions()
+        if len(own) < len(positions):
+            placed[:, 0] += right + GAP - placed[:, 0].min()
+            right = placed[:, 0].max()
+        for index, position in zip(own, placed.tolist(), strict=True):
+            positions[index] = position
+    return positions
+
+
+def _embed(all_chem: Any, molecule: Any) -> bool:
+    """Whether RDKit could place the atoms."""
+    try:
+        return bool(all_chem.EmbedMolecule(molecule, randomSeed=SEED) == 0)
+    except RuntimeError:  # a broken invariant of RDKit
+        return False
 
 
 def _rdkit() -> tuple[Any, Any, Any]:

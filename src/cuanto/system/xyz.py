@@ -5,14 +5,20 @@ The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`
 """
 
 import re
+from functools import cache
 
 from cuanto.errors import InputError, require
+from cuanto.log import logger
 from cuanto.system.nuclei import atom_symbol, is_dummy
 from cuanto.system.structure import Position, Structure, parse_position
 from cuanto.system.text import parse_whole, quote, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
+_UNREAD = {
+    "charge": re.compile(r"\bcharge\b\s*:?\s*([+-]?\d{1,2})\b", re.IGNORECASE),
+    "mult": re.compile(r"\bmult(?:iplicity)?\b\s*:?\s*(\d{1,2})\b", re.IGNORECASE),
+}
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
@@ -27,6 +33,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
+    _warn_unread(comment, source)
     rows = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
     atoms = [(symbol, xyz) for symbol, xyz in rows if symbol is not None]
     require(atoms, f"{source}: has dummy atoms only, which have no nucleus: at least one atom must be real")
@@ -76,6 +83,15 @@ def _atom(line: str, where: str) -> tuple[str | None, Position]:
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return symbol, parse_position(tokens[1:4], where)
+
+
+@cache
+def _warn_unread(comment: str, source: str) -> None:
+    """Say once that a charge or multiplicity that people would understand is not read."""
+    found = {key: match[1] for key, pattern in _UNREAD.items() if (match := pattern.search(comment))}
+    if found and found not in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
+        meant = " ".join(f"{key}={value}" for key, value in found.items())
+        logger.warning("hint: %s, line 2: %s is not read; write %s if it is meant", source, quote(comment, 60), meant)
 
 
 def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cuanto import tuning
 from cuanto.backends import blas, cache
 from cuanto.backends.background import Background, ready
-from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, when_ready
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import library_path, load_library
@@ -135,6 +135,10 @@ class CpuBackend:
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
         """Pages are cleared by the operating system when first touched."""
         return np.zeros(shape, dtype=dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by name: threads and compiled kernels belong to a process."""
+        return get_backend, (self.name,)
 
     def memory(self) -> tuple[int, int]:
         """Free and total main memory."""

@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import Future
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cuanto.backends import cache as disk
 from cuanto.backends.background import LATER, Background
@@ -37,7 +38,7 @@ class Compilers:
     def path(self, source: Source) -> Path:
         """The file of a kernel in the cache."""
         parts = (source.hash, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.cache_folder() / f"{disk.key(parts)}.cubin"
+        return disk.file_path(f"{disk.key(parts)}.cubin")
 
     def request(self, source: Source, later: bool = False) -> Future[bytes] | None:
         """Start to compile a kernel unless that has been done; None if it is in the cache."""
@@ -62,8 +63,8 @@ class Compilers:
     def binary(self, source: Source) -> bytes:
         """The machine code, from the cache when it is there."""
         path = self.path(source)
-        if disk.complete(path):
-            return path.read_bytes()
+        if (found := disk.read(path)) is not None:
+            return found
         binary, _ = compile_nvrtc(source.text, self.architecture, OPTIONS)
         disk.write(path, binary)
         return binary
@@ -81,7 +82,8 @@ class Compilers:
     def _by_helper(self, source: Source) -> Future[bytes]:
         if self._helper is None:
             self._helper = Helper(usable_cores())
-        job = {"path": str(self.path(source)), "text": source.text, "arch": self.architecture, "options": OPTIONS}
+        job: dict[str, Any] = {"path": str(self.path(source)), "keep": True, "text": source.text}
+        job |= {"arch": self.architecture, "options": OPTIONS}
         return self._helper.submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
 
 

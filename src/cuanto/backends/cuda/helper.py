@@ -1,8 +1,8 @@
 """A process of its own that compiles kernels at low priority, and finishes them when the process that asked has ended.
 
 A library call cannot be abandoned safely, so that compiling in threads would delay the end of a short calculation by
-seconds. Requests are lines of JSON on the standard input, answers lines on the standard output: the path of the binary,
-and an error if there was one.
+seconds. Requests are lines of JSON on the standard input, answers lines on the standard output: the path of the binary
+in the cache, where it is written if it is to be kept, the binary itself, and an error if there was one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode, b64encode
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -85,12 +86,10 @@ class Helper:
                 future = self._waiting.pop(answer["path"], None)
                 if future is None:
                     continue
-                try:
-                    if answer["error"]:
-                        raise CompilerError(answer["error"])
-                    future.set_result(Path(answer["path"]).read_bytes())
-                except (CompilerError, OSError) as error:
-                    future.set_exception(error)
+                if answer["error"]:
+                    future.set_exception(CompilerError(answer["error"]))
+                else:
+                    future.set_result(b64decode(answer["binary"]))
         self._ended = True
         for future in list(self._waiting.values()):
             future.set_exception(CompilerError("the process that compiles kernels has ended"))
@@ -118,16 +117,18 @@ def main() -> None:
 
 def _work(jobs: queue.SimpleQueue[dict[str, Any] | None], answers: threading.Lock) -> None:
     while (job := jobs.get()) is not None:
-        path, error = Path(job["path"]), ""
+        path, error, binary = Path(job["path"]), "", b""
         try:
-            if not disk.complete(path):
-                disk.write(path, compile_nvrtc(job["text"], job["arch"], job["options"])[0])
-            if not disk.complete(path):
-                error = f"{path} cannot be written"
+            found = disk.read(path) if job["keep"] else None
+            binary = found or compile_nvrtc(job["text"], job["arch"], job["options"])[0]
+            if job["keep"] and found is None:
+                disk.write(path, binary)
         except CuantoError as problem:
             error = str(problem)
+        answer = {"path": job["path"], "error": error, "binary": b64encode(binary).decode()}
         with answers, suppress(OSError):  # nobody may listen any more
-            os.write(1, json.dumps({"path": job["path"], "error": error}).encode() + b"\n")
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from cuanto.backends import cache as disk
 from cuanto.backends.cuda.helper import Helper
 
 FUNCTIONS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
@@ -38,14 +37,10 @@ class CompilingProcesses:
         """The machine code of a text; an error if no process is idle or it fails."""
         process = self._idle.get_nowait()
         try:
-            path = disk.cache_folder() / f"{disk.key((text, architecture, *options))}.operation"
-            job = {"path": str(path), "text": text, "arch": architecture, "options": list(options)}
+            job = {"path": "", "keep": False, "text": text, "arch": architecture, "options": list(options)}
             if (future := process.submit(job)) is None:
                 raise OSError("the process has ended")
-            try:
-                return future.result(LONGEST)
-            finally:
-                path.unlink(missing_ok=True)
+            return future.result(LONGEST)
         finally:
             self._idle.put(process)
 

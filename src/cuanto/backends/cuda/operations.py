@@ -104,7 +104,7 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.i[a.i],
     lambda xp, a: a.i32[a.i],
     lambda xp, a: a.v[a.i],
-    lambda xp, a: _assign(a.i, a.i, 0),
+    lambda xp, a: _assign(xp.zeros(4, dtype=np.int64), a.i, 1),
     lambda xp, a: a.i - a.i,
     lambda xp, a: a.i - 1,
     lambda xp, a: a.v - a.v,

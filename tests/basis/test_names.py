@@ -1,0 +1,86 @@
+"""Spellings of basis sets, and different sets for different elements in one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cuanto import Basis, Molecule
+from cuanto.basis.auxiliary import auxiliary_basis
+from cuanto.basis.names import canonical_name, split_names
+from cuanto.errors import InputError
+
+WATER = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "usual"),
+    [
+        ("6-31G(d)", "6-31g*"),
+        ("6-31+G(d,p)", "6-31+g**"),
+        ("6-311++G(d,p)", "6-311++g**"),
+        ("631g*", "6-31g*"),
+        ("def2svp", "def2-svp"),
+        ("def2TZVP", "def2-tzvp"),
+        ("madef2-svp", "ma-def2-svp"),
+        ("ccpvdz", "cc-pvdz"),
+        ("aug-ccpVTZ", "aug-cc-pvtz"),
+        ("sto3g", "sto-3g"),
+        ("pcseg1", "pcseg-1"),
+    ],
+)
+def test_other_spellings(typed: str, usual: str) -> None:
+    assert canonical_name(typed) == usual
+    assert canonical_name(usual) == usual
+
+
+@pytest.mark.parametrize(
+    "name", ["def2-SVP", "def2-SV(P)", "6-311G(2df,2pd)", "cc-pV(D+d)Z", "ANO-RCC", "jorge-DZP", "x"]
+)
+def test_names_of_the_exchange_stay(name: str) -> None:
+    assert canonical_name(name) == name
+
+
+def test_a_calculation_accepts_them() -> None:
+    """Functions, name and fitting set are those of the usual name."""
+    typed, usual = Basis("def2svp", WATER), Basis("def2-svp", WATER)
+    assert typed.name == usual.name == "def2-svp" and typed.nbf == usual.nbf
+    assert auxiliary_basis(typed, WATER).name == auxiliary_basis(usual, WATER).name
+    assert Basis("6-31G(d)", WATER).nbf == Basis("6-31g*", WATER).nbf == 19
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("O=def2-tzvp,H=def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
+        ("def2-svp, O=def2-tzvp", {"default": "def2-svp", "O": "def2-tzvp"}),
+        ("O=6-31G(d,p),default=6-31G", {"O": "6-31G(d,p)", "default": "6-31G"}),
+        ("O: def2-tzvp, H: def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
+        ("6-311G(2df,2pd)", None),
+        ("def2-svp", None),
+        ("a,b", None),
+        ("O=", None),
+        ("", None),
+    ],
+)
+def test_sets_by_element(text: str, parts: dict[str, str] | None) -> None:
+    assert split_names(text) == parts
+
+
+@pytest.mark.parametrize("symbol", ["I", "La", "Rn", "U", "Og"])
+def test_advice_needs_no_relativity(symbol: str) -> None:
+    """All-electron sets for X2C or Dirac-Coulomb Hamiltonians give wrong bond energies without these."""
+    with pytest.raises(InputError, match=r"has no functions for .* would work") as refused:
+        Basis("6-31g", Molecule([symbol], [[0, 0, 0]]))
+    advice = str(refused.value).lower()
+    assert not any(word in advice for word in ("x2c", "ano", "dyall", "dkh", "sarc"))
+    assert Basis(advice.split("; ")[1].split(",")[0].split(" ")[0], Molecule([symbol], [[0, 0, 0]])).nbf > 0
+
+
+def test_a_mixed_basis_in_one_text(tmp_path: Path) -> None:
+    (tmp_path / "h.nw").write_text("H S\n 1.0 1.0\n")
+    mixed = Basis("O=def2svp,H=sto-3g", WATER)
+    assert mixed.nbf == 14 + 2 and mixed.name == "O: def2-svp, H: sto-3g"
+    assert Basis(mixed.name, WATER).nbf == mixed.nbf  # as a result's JSON has it
+    assert Basis(f"sto-3g,H={tmp_path / 'h.nw'}", WATER).nbf == 5 + 2

@@ -1,0 +1,109 @@
+"""What people type: options of other programs, mixed basis sets, restarts, and what they read on the terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cuanto.cli.main import run
+from cuanto.cli.usage import ADVICE
+from cuanto.log import logger
+
+WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+FAST = ["--backend", "cpu", "--fitting", "none"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("water.xyz").write_text(WATER)
+    Path("h2.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    return tmp_path
+
+
+def cuanto(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        run(list(arguments))
+    assert isinstance(leaving.value.code, int | None)
+    return leaving.value.code or 0
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--threads", "CUANTO_THREADS=4"),
+        ("--spin", "--multiplicity"),
+        ("--solvent", "solvent models are not implemented"),
+        ("--functional", "--method"),
+        ("--mem", "--max-memory"),
+        ("--opt", "`cuanto optimize`"),
+        ("--d3", "-m b3lyp-d4"),
+    ],
+)
+def test_options_of_other_programs(option: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert option in ADVICE and cuanto("energy", "h2.xyz", option, "4") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"cuanto: there is no option {option}: ") and advice in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["opt", "freq"])
+def test_short_names_of_commands(command: str) -> None:
+    assert cuanto(command, "h2.xyz", "-m", "pm6", "--backend", "cpu", "-q") == 0
+
+
+def test_a_mixed_basis(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["energy", "water.xyz", "-m", "hf", "-b", "O=6-31G(d),H=sto3g", *FAST, "--json", "a.json"]
+    assert cuanto(*call) == 0
+    out = capsys.readouterr().out
+    assert "O: 6-31g*, H: sto-3g, 17 functions, Cartesian" in out
+    assert json.loads(Path("a.json").read_text())["model"]["basis"] == "O: 6-31g*, H: sto-3g"
+    assert cuanto("energy", "a.json", "-q") == 0 and cuanto("energy", "water.xyz", "-b", "O=sto-3g") == 2
+    assert "no basis given for H" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["before.json", "before.h5"])
+def test_a_restart_from_either_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output = "--json" if name.endswith("json") else "--checkpoint"
+    assert cuanto("energy", "water.xyz", "-b", "sto-3g", *FAST, output, name) == 0
+    capsys.readouterr()
+    assert cuanto("energy", "water.xyz", "-b", "sto-3g", *FAST, "--restart", name) == 0
+    again = capsys.readouterr().out
+    assert "converged in 1 iteration" in again or "converged in 2 iterations" in again
+    assert cuanto("energy", "h2.xyz", "-b", "sto-3g", *FAST, "--restart", name) == 2
+    error = capsys.readouterr().err
+    assert f"{name} belongs to another molecule, with the atoms 'O H H' instead of 'H H': start without it" in error
+
+
+def test_a_restart_without_orbitals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cuanto("energy", "h2.xyz", "-m", "pm6", "--json", "pm6.json", "-q") == 0
+    assert cuanto("energy", "h2.xyz", "-b", "sto-3g", "--restart", "pm6.json") == 2
+    assert "pm6.json has no orbitals in a Gaussian basis: start without it" in capsys.readouterr().err
+
+
+def test_what_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heading comes before the first iteration; charges have a name, timings are behind -v."""
+    from cuanto import api
+
+    solve = api.solve
+
+    def watched(*given: Any, **more: Any) -> Any:
+        assert capsys.readouterr().out.startswith("water: 3 atoms, charge +1, multiplicity 2, ")
+        return solve(*given, **more)
+
+    monkeypatch.setattr(api, "solve", watched)
+    level = logger.level
+    try:
+        logger.setLevel("WARNING")
+        assert cuanto("energy", "water.xyz", "-b", "def2-svp", "--charge", "1", "--backend", "cpu") == 0
+        out = capsys.readouterr().out
+        assert " J and K fitted in def2-universal-jkfit\n" in out and "time / s" not in out
+        assert " Mulliken charges / e: O " in out and " Mulliken spin populations: O +" in out
+        assert "(ideal 0.750000)" in out and "\n gap " in out
+        logger.setLevel("INFO")
+        assert cuanto("energy", "water.xyz", "-b", "def2-svp", "--charge", "1", "--backend", "cpu") == 0
+        assert " time / s: " in capsys.readouterr().out
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,73 @@
+"""Hints: wrong multiplicities, unbound anions, and comment lines that are not read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import cuanto
+from cuanto import Molecule
+from cuanto.methods.hints import ground_multiplicity
+
+FAST: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+O2 = "2\n\nO 0 0 0\nO 0 0 1.2\n"
+
+
+def notes(molecule: Molecule, *method: str, **options: Any) -> list[str]:
+    found = cuanto.energy(molecule, *method, backend="cpu", **options)
+    return [note for note in found.notes if note.startswith("hint")]
+
+
+def test_singlet_oxygen() -> None:
+    (note,) = notes(Molecule.from_string(O2), "pm6")
+    assert "has multiplicity 3, not 1: give multiplicity 3 unless this state is meant" in note
+    assert notes(Molecule.from_string(O2, multiplicity=3), "pm6") == []
+
+
+def test_an_atom_with_the_wrong_multiplicity() -> None:
+    (note,) = notes(Molecule(["O"], [[0, 0, 0]]), "hf", "sto-3g", fitting="none")
+    assert note.startswith("hint: the ground state of O has multiplicity 3, not 1")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "charge", "multiplicity"),
+    [("H", 0, 2), ("C", 0, 3), ("N", 0, 4), ("Ne", 0, 1), ("Cr", 0, 7), ("Fe", 0, 5), ("Fe", 2, 5), ("O", -1, 2)],
+)
+def test_ground_states_of_atoms(symbol: str, charge: int, multiplicity: int) -> None:
+    assert ground_multiplicity(Molecule([symbol], [[0, 0, 0]], charge)) == multiplicity
+
+
+def test_other_molecules_have_no_hint() -> None:
+    water = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
+    assert ground_multiplicity(water) is None and notes(water, "pm6") == []
+
+
+def test_an_anion_that_is_not_bound() -> None:
+    anion = Molecule.from_string(O2, charge=-1)
+    (note,) = notes(anion, "hf", "sto-3g", fitting="none")
+    assert "orbital of this anion is unbound (+0." in note and "add diffuse functions (def2-svpd, aug-cc-pvdz)" in note
+    water = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n", charge=-1)
+    (note,) = notes(water, "am1")
+    assert "use a basis with diffuse functions" in note
+
+
+@pytest.mark.parametrize(
+    ("comment", "meant"),
+    [("Charge: -1 mult 2", "charge=-1 mult=2"), ("charge 1", "charge=1"), ("Multiplicity: 3", "mult=3")],
+)
+def test_a_comment_that_is_not_read(comment: str, meant: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))
+    (record,) = caplog.records
+    assert record.getMessage() == f"hint: xyz, line 2: {comment!r} is not read; write {meant} if it is meant"
+
+
+@pytest.mark.parametrize(
+    "comment", ["charge=-1 mult=2", "a molecule", "Charge: 0 mult 1", "discharge 4", "energy -1.0"]
+)
+def test_other_comments(comment: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))
+    assert caplog.records == []

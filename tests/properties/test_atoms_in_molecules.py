@@ -1,0 +1,86 @@
+"""Hirshfeld charges against sums over a regular grid, Mayer bond orders against loops over atoms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Molecule
+from cuanto.arrays import Array
+from cuanto.methods import GaussianResult
+from cuanto.properties.volume import Box, density_at, density_on_grid
+from cuanto.scf.guess import superposed_atoms
+
+WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+FAST: dict[str, Any] = {"backend": "cpu"}
+
+
+def compute(molecule: Molecule, method: str = "hf", basis: str = "sto-3g") -> GaussianResult:
+    found = cuanto.energy(molecule, method, basis, **FAST)
+    assert isinstance(found, GaussianResult)
+    return found
+
+
+def regular_hirshfeld(found: GaussianResult) -> Array:
+    """The same shares on a regular grid, with free atoms from the guess; core electrons are sampled badly."""
+    box = Box.around(found.molecule.R_ax, spacing=0.12, margin=6.0)
+    rho = density_on_grid(found.basis, found.coefficients, found.occupations, box).reshape(-1)
+    R_gx = np.stack(np.meshgrid(*box.axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    guess = superposed_atoms(found.molecule, found.basis, 1, found.backend)
+    C_spi = np.asarray(guess.C_spi)
+    free = []
+    for a in range(found.molecule.natom):
+        own = np.repeat([shell.atom == a for shell in found.basis.shells], [shell.nbf for shell in found.basis.shells])
+        C_pi = C_spi[0] * own[:, None]
+        free.append(
+            np.concatenate(
+                [density_at(found.basis, (C_pi @ C_pi.T)[None], part)[0] for part in np.array_split(R_gx, 50)]
+            )
+        )
+    shares = np.array(free) / np.maximum(np.sum(free, axis=0), 1e-30)
+    return np.asarray((shares * rho).sum(axis=1) * box.spacing**3)
+
+
+def test_hirshfeld_charges_of_two_atoms() -> None:
+    found = compute(Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]], charge=0))
+    np.testing.assert_allclose(found.hirshfeld_charges, 0.0, rtol=0, atol=1e-4)
+    ion = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
+    expected = ion.molecule.nuclei.charges - regular_hirshfeld(ion)
+    np.testing.assert_allclose(ion.hirshfeld_charges, expected, rtol=0, atol=3e-3)
+    assert ion.hirshfeld_charges.sum() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_hirshfeld_charges_of_water() -> None:
+    """Oxygen is negative, and the sum is the charge of the molecule."""
+    found = compute(Molecule.from_string(WATER), "hf", "def2-svp")
+    charges = found.hirshfeld_charges
+    assert charges.sum() == pytest.approx(0.0, abs=2e-3)
+    assert -0.45 < charges[0] < -0.25 and charges[1] == pytest.approx(charges[2], abs=1e-6)
+
+
+def test_ghosts_have_no_share() -> None:
+    found = compute(Molecule(["He", "Gh-He"], [[0, 0, 0], [0, 0, 2.0]]))
+    np.testing.assert_allclose(found.hirshfeld_charges, 0.0, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "order"), [(WATER, 1.0), ("2\n\nN 0 0 0\nN 0 0 1.1\n", 3.0), ("2\nmult=3\nO 0 0 0\nO 0 0 1.2\n", 2.0)]
+)
+def test_mayer_bond_orders(text: str, order: float) -> None:
+    """In a minimal basis they are close to what chemists draw."""
+    found = compute(Molecule.from_string(text))
+    B_ab = found.bond_orders
+    assert B_ab[0, 1] == pytest.approx(order, abs=0.06)
+    np.testing.assert_allclose(B_ab, B_ab.T, rtol=0, atol=1e-12)
+    D_spq = found.density if len(found.density) == 2 else np.repeat(found.density / 2, 2, axis=0)
+    S_pq = np.asarray(found._overlap)
+    atoms = np.repeat([shell.atom for shell in found.basis.shells], [shell.nbf for shell in found.basis.shells])
+    expected = 0.0
+    for p in np.flatnonzero(atoms == 0):
+        for q in np.flatnonzero(atoms == 1):
+            expected += sum(2 * (D @ S_pq)[p, q] * (D @ S_pq)[q, p] for D in D_spq)
+    assert B_ab[0, 1] == pytest.approx(expected, abs=1e-12)
+    assert B_ab[0, 0] == pytest.approx(B_ab[0, 1:].sum(), abs=1e-12)

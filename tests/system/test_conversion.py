@@ -1,0 +1,80 @@
+"""Molecules from what users have, and back: files, texts, SMILES, ASE's Atoms, XYZ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ase
+import numpy as np
+import pytest
+from ase.build import molecule as ase_molecule
+
+import cuanto
+from cuanto import Molecule
+from cuanto.errors import InputError
+from cuanto.units import BOHR_IN_ANGSTROM
+
+XYZ = "3\ncharge=2 mult=2 name=ion\nO 0 0 0.117\nH 0 0.757 -0.469\nGh-H 0 -0.757 -0.469\n"
+FAST: dict[str, Any] = {"backend": "cpu"}
+
+
+def test_a_calculation_takes_what_users_have(tmp_path: Path) -> None:
+    """A molecule, the name of a file, a path, a text, a SMILES, ASE's Atoms."""
+    (tmp_path / "water.xyz").write_text(text := "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
+    path = tmp_path / "water.xyz"
+    expected = cuanto.energy(Molecule.from_string(text), "pm6", **FAST).energy
+    for given in (str(path), path, text, ase.io.read(path)):
+        assert cuanto.energy(given, "pm6", **FAST).energy == pytest.approx(expected, abs=1e-9)
+    assert cuanto.energies([path, text], "pm6", workers=0)[1].energy == pytest.approx(expected, abs=1e-9)
+    assert cuanto.gradient(str(path), "pm6", **FAST).gradient.shape == (3, 3)
+    assert cuanto.energy("smiles:O", "pm6", **FAST).converged
+    assert cuanto.optimize(path, "pm6", **FAST).converged
+    assert len(cuanto.frequencies(path, "pm6", workers=0, **FAST).wavenumbers) == 3
+    for wrong in (5, None, [text]):
+        with pytest.raises(
+            InputError, match=r"is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO"
+        ):
+            cuanto.energy(wrong, "pm6")
+    with pytest.raises(InputError, match=r"'missing.xyz' does not exist"):
+        cuanto.energy("missing.xyz", "pm6")
+
+
+def test_atoms_of_ase() -> None:
+    atoms = ase_molecule("O2")
+    found = Molecule.from_ase(atoms)
+    assert (found.symbols, found.charge, found.multiplicity) == (("O", "O"), 0, 3)  # from the magnetic moments
+    np.testing.assert_allclose(found.R_ax * BOHR_IN_ANGSTROM, atoms.positions, rtol=0, atol=1e-12)
+    atoms.set_initial_charges([-1, 0])
+    atoms.set_initial_magnetic_moments([1, 0])
+    assert (Molecule.from_ase(atoms).charge, Molecule.from_ase(atoms).multiplicity) == (-1, 2)
+    assert Molecule.from_ase(atoms, charge=0, multiplicity=1).multiplicity == 1
+    atoms.pbc = True
+    with pytest.raises(InputError, match=r"not periodic systems: set atoms.pbc = False"):
+        Molecule.from_ase(atoms)
+
+
+def test_the_text_of_a_molecule_is_read_back(tmp_path: Path) -> None:
+    ion = Molecule.from_string(XYZ)
+    text = ion.to_xyz(tmp_path / "ion.xyz")
+    assert (tmp_path / "ion.xyz").read_text() == text
+    back = Molecule.from_string(text)
+    assert (back.symbols, back.charge, back.multiplicity, back.name) == (ion.symbols, 2, 2, "ion")
+    np.testing.assert_allclose(back.R_ax, ion.R_ax, rtol=0, atol=1e-9)
+    assert "name" not in Molecule(["H"], [[0, 0, 0]], name="two words").to_xyz()
+
+
+@pytest.mark.parametrize(("smiles", "atoms"), [("O.O", 6), ("[Na+].[Cl-]", 2), ("CC.O.N", 15)])
+def test_several_molecules_of_a_smiles_are_placed_apart(smiles: str, atoms: int) -> None:
+    found = Molecule.from_smiles(smiles)
+    assert found.natom == atoms and found.charge == 0
+    lone = [Molecule.from_smiles(part) for part in smiles.split(".")]
+    shortest = min(_distances(one).min() for one in lone)
+    assert _distances(found).min() >= min(shortest - 1e-6, 3.0 / BOHR_IN_ANGSTROM)
+    assert _distances(found).max() < 30.0
+
+
+def _distances(molecule: Molecule) -> Any:
+    R_ax = molecule.R_ax
+    apart = np.linalg.norm(R_ax[:, None] - R_ax[None], axis=-1)[np.triu_indices(len(R_ax), 1)]
+    return apart if apart.size else np.array([np.inf])
