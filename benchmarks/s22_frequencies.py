@@ -1,6 +1,5 @@
 """Minima of the S22 dimers: frequencies by B3LYP-D3BJ/def2-SVP, following imaginary modes until none is left.
 
-    python benchmarks/s22_frequencies.py --json benchmarks/results/s22_frequencies_cpu.json
     python benchmarks/s22_frequencies.py --only Ammonia_dimer Water_dimer
     python benchmarks/s22_frequencies.py --backend cuda --json benchmarks/results/s22_frequencies_h200.json
 
@@ -43,6 +42,7 @@ def dimers() -> dict[str, cuanto.Molecule]:
 def run_dimer(molecule: cuanto.Molecule, options: argparse.Namespace) -> dict[str, Any]:
     """Optimise, compute frequencies and follow imaginary modes."""
     settings: dict[str, Any] = {"backend": options.backend, "grid": options.grid}
+    settings |= {} if options.memory is None else {"max_memory": options.memory * 2**30}
     work, begin = Path(options.work), time.perf_counter()
     journal = work / f"{molecule.name}.opt.journal"
     start = cuanto.optimize(molecule, METHOD, BASIS, convergence="tight", journal=journal, **settings)
@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=known, metavar="DIMER")
     parser.add_argument("--grid", default="fine")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--memory", type=float, help="GiB that this process may use, where several share a device")
     parser.add_argument("--work", default=tempfile.gettempdir(), help="folder of journals")
     parser.add_argument("--json", help="write the result here")
     options = parser.parse_args()

@@ -126,7 +126,7 @@ def test_everything_is_checked_before_the_first_calculation(monkeypatch: pytest.
         ({"auxbasis": basis}, "auxbasis: a counterpoise correction needs a name or file"),
         ({"method": "rhf", "fragments": "1;2-4"}, "rhf"),  # fragments with odd numbers of electrons
         ({"fittings": "none"}, "did you mean 'fitting'"),
-        ({"molecule": "dimer.xyz"}, "molecule must be a cuanto.Molecule"),
+        ({"molecule": "no_such_dimer.xyz"}, "does not exist"),
     ]
     for given, message in refused:
         with pytest.raises(InputError, match=message):

@@ -140,6 +140,8 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         basis=context.basis,
         settings=context.options,
         gradients=calculation.gradient(state) if gradient else None,
+        S_pq=calculation.core.S_pq,
+        partition=calculation.partition,
     )
     return _with_hints(result)
 

@@ -101,7 +101,7 @@ def test_a_scan_and_constraints_of_a_job(folder: Path, capsys: pytest.CaptureFix
     [
         ('task = "optimise"', "unknown task 'optimise': choose energy, gradient, optimize"),
         ("[optimize]\nts = true", "[optimize] has settings of another task"),
-        ('task = "optimize"\nrestart = "a.h5"', "restart does not apply to an optimisation"),
+        ('task = "optimize"\nrestart = "a.h5"', "restart does not apply to task = 'optimize'"),
         ('task = "optimize"\n[optimize]\nconverge = "tight"', "did you mean 'convergence'"),
         ('task = "optimize"\n[output]\ncheckpoint = "a.h5"', "[output]: unknown key 'checkpoint'"),
     ],
@@ -156,3 +156,17 @@ def test_a_killed_command_continues(folder: Path, capsys: pytest.CaptureFixture[
     assert status_of(*command) == 0
     assert "from the journal" in capsys.readouterr().out.splitlines()[1]
     assert not journal.exists() and (folder / "water_optimized.xyz").exists()
+
+
+def test_a_table_by_a_dask_cluster(folder: Path) -> None:
+    import distributed
+
+    (folder / "hf.xyz").write_text("2\n\nH 0 0 0\nF 0 0 1.0\n")
+    settings = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**settings) as cluster:
+        given = ["opt", "water.xyz", "hf.xyz", "-m", "pm6", "--out", "all.csv"]
+        assert status_of(*given, "--scheduler", cluster.scheduler_address) == 0
+    rows = list(csv.DictReader((folder / "all.csv").read_text().splitlines()))
+    alone = cuanto.optimize(cuanto.Molecule.from_string(WATER), "pm6")
+    assert float(rows[0]["energy_hartree"]) == pytest.approx(alone.energy, abs=1e-9)
+    assert [row["converged"] for row in rows] == ["True", "True"]

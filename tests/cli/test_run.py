@@ -12,6 +12,7 @@ import pytest
 from cuanto.cli.main import run
 from cuanto.cli.run import job_template, read_job
 from cuanto.errors import InputError
+from cuanto.interfaces.vibrations import read_hessian
 from fitting_cases import DATA
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
@@ -64,6 +65,28 @@ def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str])
     assert request.method == "b3lyp" and request.keywords["grid"] == "fine" and "report" in request.outputs
 
 
+def test_frequencies_in_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = 'molecule = "h2.xyz"\ntask = "frequencies"\nmethod = "pm6"\n'
+    text += '[frequencies]\ntemperature = 350\nisotopes = {2 = "D"}\n[output]\njson = "{name}.json"\n'
+    assert status_of(str(written(folder, text))) == 0
+    assert "350" in capsys.readouterr().out
+    assert json.loads((folder / "h2.json").read_text())["driver"] == "hessian"
+    assert sorted(path.name for path in folder.iterdir()) == ["h2.json", "h2.xyz", "h2_hessian.json", "job.toml"]
+    assert list(read_hessian(folder / "h2_hessian.json").masses) == pytest.approx([1.008, 2.014], abs=1e-3)
+    assert status_of(str(written(folder, text.replace('{2 = "D"}', '"H=D"'))), "-q") == 0
+    assert list(read_hessian(folder / "h2_hessian.json").masses) == pytest.approx([2.014] * 2, abs=1e-3)
+
+
+def test_dynamics_in_a_job_continue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = 'molecule = "h2.xyz"\ntask = "md"\nmethod = "pm6"\n[md]\nsteps = 2\nthermostat = "langevin"\n'
+    assert status_of(str(written(folder, text))) == 0
+    frames = (folder / "h2_md.xyz").read_text()
+    assert frames.count("Properties") == 3
+    assert status_of(str(written(folder, text.replace("steps = 2", "steps = 3")))) == 0
+    assert "continuing" in capsys.readouterr().out
+    assert (folder / "h2_md.xyz").read_text().startswith(frames)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -98,6 +121,17 @@ def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str])
         ('molecule = "h2.xyz"\nauxbasis = "../set.nw"', "is outside the folder of the job"),
         ('molecule = "h2.xyz"\nbasis = "; rm -rf ~"', "unknown basis"),
         ('molecule = "h2.xyz"\n[output]\njson = "no/such/folder.json"', "does not exist"),
+        ('molecule = "h2.xyz"\ntask = "frequency"', "choose energy, gradient, optimize, frequencies, md"),
+        ('molecule = "h2.xyz"\n[md]\nsteps = 3', "settings of another task"),
+        ('molecule = "h2.xyz"\ntask = "md"\n[md]\nstep = 3', "[md]: unknown key 'step'; did you mean 'steps'?"),
+        ('molecule = "h2.xyz"\ntask = "md"\n[md]\nsteps = 0', "steps must be at least 1"),
+        ('molecule = "h2.xyz"\ntask = "md"\n[md]\nthermostat = "oven"', "unknown thermostat"),
+        ('molecule = ["h2.xyz", "h2.xyz"]\ntask = "md"', "dynamics is for one molecule"),
+        ('molecule = "h2.xyz"\ntask = "md"\nrestart = "a.h5"', "restart does not apply"),
+        ('molecule = "h2.xyz"\ntask = "frequencies"\n[frequencies]\nstep = true', "step must be a number"),
+        ('molecule = "h2.xyz"\ntask = "frequencies"\n[frequencies]\nisotopes = 2', "isotopes must be a table"),
+        ('molecule = "h2.xyz"\ntask = "frequencies"\n[frequencies]\ntemperature = -3', "temperature is -3"),
+        ('molecule = "h2.xyz"\ntask = "frequencies"\n[output]\nhessian = "../h.json"', "outside the folder of the job"),
     ],
 )
 def test_input_errors_are_one_line(text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cuanto.arrays import Array
 from cuanto.motion.displacements import DisplacementPlan, independent_directions
-from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations
+from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations, identity
 from vibrating import rotated
 
 STEP = 1e-3
@@ -51,3 +51,11 @@ def test_directions_of_a_site() -> None:
     images = np.array([R_xy @ one for one in found for R_xy in (np.eye(3), mirror)])
     assert np.linalg.matrix_rank(images) == 3
     assert len(independent_directions([np.eye(3), -np.eye(3)])) == 3
+
+
+def test_a_quadratic_surface_has_its_own_hessian() -> None:
+    A = np.random.default_rng(2).normal(size=(6, 6))
+    H = A + A.T
+    plan = DisplacementPlan(2, [identity(2)], 0.005)
+    found = plan.hessian(np.ones((2, 3)), lambda R_ax: (H @ R_ax.reshape(-1)).reshape(2, 3))
+    np.testing.assert_allclose(found, H, atol=1e-10)

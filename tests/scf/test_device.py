@@ -26,6 +26,8 @@ from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.occupations import Aufbau, Fermi
 from cuanto.scf.orthogonal import make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.search import search
+from cuanto.scf.secants import Secants
 from cuanto.scf.stability import lowest_mode
 from cuanto.scf.state import State
 from scf_cases import molecule, water
@@ -223,3 +225,23 @@ def test_rotations_begin_with_eigenvectors_at_hand() -> None:
         pseudo.begin(np.eye(12)[None], F[:, np.arange(12), np.arange(12)])
         assert pseudo(F + size * change, np.eye(12)[None], n_sm, 0.0)[2] == step
     assert Pseudo(host)(F, np.eye(12)[None], n_sm, 0.0)[2] == "full"
+
+
+@pytest.mark.parametrize("on_host", [False, True], ids=["algebra there", "algebra here"])
+@pytest.mark.parametrize(("name", "method"), [("water", "rhf"), ("O2", "uhf")])
+def test_secants_stay_where_the_algebra_is(
+    name: str, method: str, on_host: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second SCF of the same molecule profits from those of the first."""
+    monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 1000 if on_host else 0)
+    device, counts, energies, secants = Device(), [], [], Secants()
+    for _ in range(2):
+        problem, start = problem_on(device, name, method)
+        S_pq = device.to_device(matrices(name)[2])
+        common = (ScfOptions(stability="none"), Full(problem.frame.xp), Criteria(1e-9, 1e-6), S_pq)
+        states = list(search(problem, start, *common, secants))
+        assert states[-1].converged and len(secants)
+        counts.append(len(states))
+        energies.append(states[-1].energy)
+    assert abs(energies[1] - energies[0]) < 1e-9
+    assert counts[1] <= counts[0]

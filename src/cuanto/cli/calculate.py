@@ -40,7 +40,7 @@ EXAMPLE = {"method": "hf, b3lyp or pm6", "basis": "def2-svp"}
 OUTPUTS = ("json", "molden", "checkpoint", "report")
 """Kinds of files that may be written for each molecule."""
 COUNTERPOISE = "counterpoise"
-TASKS = ("energy", "gradient", "optimize", COUNTERPOISE)
+TASKS = ("energy", "gradient", "optimize", "frequencies", "md", COUNTERPOISE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,8 @@ class Job:
         return errors_about(f"{self.file}: {key}" if key else self.file)
 
 
-def run_job(job: Job) -> int:
-    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
+def read_sources(job: Job) -> list[Source]:
+    """The molecules of a job."""
     from cuanto.interfaces.sources import read_source
 
     with job.errors_about("molecule"):
@@ -105,6 +105,12 @@ def run_job(job: Job) -> int:
         sources = [read_source(given, *electrons, in_a_job=job.file is not None) for given in job.sources]
         if job.basis_path is not None:
             sources = [replace(source, basis_path=job.basis_path) for source in sources]
+    return sources
+
+
+def run_job(job: Job) -> int:
+    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
+    sources = read_sources(job)
     paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)

@@ -14,13 +14,13 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.arguments import Charge, Multiplicity, Verbose, examples, options_given, with_options
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths, read_sources
 from cuanto.cli.energy import FILES, MANY, BasisName, Json, Method, Molecules, Out, Report
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import print_heading
 from cuanto.cli.show_vibrations import print_vibrations
 from cuanto.errors import CuantoError, InputError
-from cuanto.files import require_writable, write_text
+from cuanto.files import write_text
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Source
@@ -40,6 +40,12 @@ The Hessian is written to NAME_hessian.json.
 
 Exit status 0 converged, 1 an SCF or --follow-imaginary did not converge, 2 bad input.
 """
+DEFAULT_OUTPUTS = {
+    "hessian": "{name}_hessian.json",
+    "journal": "{name}_freq.journal",
+    "minimum": "{name}_minimum.xyz",
+}
+"""Files that are written unless others are named; `minimum` if imaginary modes were followed."""
 THERMOCHEMISTRY, HESSIAN = "Thermochemistry", "Hessian"
 
 
@@ -125,7 +131,19 @@ class Analysis:
     isotopes: Mapping[int | str, str | float] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
     work: Mapping[str, Any] = field(default_factory=dict)
-    journal: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Analysis:
+        """From the checked settings of a job file."""
+        from cuanto.motion.frequencies import CONDITIONS
+
+        isotopes = settings["isotopes"]
+        given = {name: value for name, value in settings.items() if name != "isotopes"}
+        return cls(
+            isotopes=parse_isotopes(isotopes) if isinstance(isotopes, str) else isotopes,
+            conditions={name: value for name, value in given.items() if name in CONDITIONS},
+            work={name: value for name, value in given.items() if name not in CONDITIONS},
+        )
 
 
 @with_options
@@ -165,9 +183,8 @@ def frequencies(
         isotopes=parse_isotopes(isotopes),
         conditions=_given(conditions),
         work=_given(work | ({} if out is not None else {"workers": workers, "scheduler": scheduler})),
-        journal=journal,
     )
-    outputs = {"json": json, "hessian": hessian, "molden": molden, "report": report}
+    outputs = {"json": json, "hessian": hessian, "molden": molden, "report": report, "journal": journal}
     job = Job(
         sources=molecules,
         driver="hessian",
@@ -206,7 +223,7 @@ def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
 
 def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, scheduler: str | None) -> int:
     """Frequencies of many molecules as a table."""
-    if analysis.journal is not None:
+    if "journal" in job.outputs:
         raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
     from cuanto.motion.thermochemistry import Conditions
 
@@ -219,12 +236,8 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
 
 def run_frequencies(job: Job, analysis: Analysis) -> int:
     """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 some failed."""
-    from cuanto.interfaces.sources import read_source
-
-    sources = [read_source(given, job.charge, job.multiplicity) for given in job.sources]
-    if len(sources) > 1 and analysis.journal is not None and "{name}" not in analysis.journal:
-        raise InputError(f"--journal {analysis.journal} would hold several molecules: write {{name}} in its name")
-    named = {"hessian": "{name}_hessian.json", **job.outputs}
+    sources = read_sources(job)
+    named = {**DEFAULT_OUTPUTS, **job.outputs}
     paths = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors, status = Console(highlight=False, stderr=True), 0
@@ -247,28 +260,24 @@ def _compute(
     """Compute or read one molecule, write its files and print its result."""
     vibrations = _from_file(given, job, analysis)
     if vibrations is None:
-        journal = (analysis.journal or "{name}_freq.journal").replace("{name}", source.label)
-        require_writable(journal, *job.inputs)
-        vibrations = _calculate(console, source, job, analysis, journal)
+        vibrations = _calculate(console, source, job, analysis, outputs["journal"])
         write_files(vibrations, outputs, source)
         if analysis.work.get("follow_imaginary"):
-            _write_minimum(console, vibrations, source.label, job)
-        Path(journal).unlink(missing_ok=True)
+            _write_minimum(console, vibrations, outputs["minimum"], job.quiet)
+        Path(outputs["journal"]).unlink(missing_ok=True)
     else:
         write_files(vibrations, {name: path for name, path in outputs.items() if name in job.outputs}, source)
     print_vibrations(console, vibrations, job.quiet, source.label)
     return NOT_CONVERGED if analysis.work.get("follow_imaginary") and len(vibrations.imaginary) else 0
 
 
-def _write_minimum(console: Console, vibrations: Vibrations, label: str, job: Job) -> None:
+def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
     """Write the geometry that the imaginary modes have led to."""
     from cuanto.report.reproduce import xyz_text
 
     assert vibrations.result is not None
-    path = f"{label}_minimum.xyz"
-    require_writable(path, *job.inputs)
     write_text(path, xyz_text(vibrations.result))
-    if not job.quiet:
+    if not quiet:
         console.print(f" the last geometry is in {path}", markup=False, style="dim")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +11,9 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Charge, Multiplicity, Verbose, examples, options_given, with_options
+from cuanto.cli.calculate import Job, output_paths, read_sources
 from cuanto.cli.energy import BasisName, Method, Quiet
 from cuanto.errors import InputError
-from cuanto.files import require_writable
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Model, Source
@@ -28,6 +29,8 @@ IPI_EXAMPLES = examples(
     "cuanto ipi water.xyz -m pm6 --unix driver",
 )
 MOTION = "Motion"
+STEPS = 1000
+DEFAULT_OUTPUTS = {"trajectory": "{name}_md.xyz"}
 HEADING = "    step     time/fs   potential/Hartree   kinetic/Hartree     T/K   conserved/Hartree  iterations"
 
 
@@ -63,7 +66,7 @@ def md(
     basis: BasisName = None,
     charge: Charge = None,
     multiplicity: Multiplicity = None,
-    steps: Steps = 1000,
+    steps: Steps = STEPS,
     timestep: Timestep = 0.5,
     temperature: Temperature = 300.0,
     thermostat: Kind = Thermostat.NONE,
@@ -79,36 +82,57 @@ def md(
 
     The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.
     """
-    source, model = _read(molecule, method, basis, charge, multiplicity, flags)
-    path = Path(f"{source.label}_md.xyz") if trajectory is None else trajectory
-    require_writable(path, molecule)
+    given: dict[str, Any] = {"steps": steps, "timestep": timestep, "temperature": temperature, "seed": seed}
+    given |= {"thermostat": thermostat.value, "time_constant": time_constant, "every": every}
+    job = Job(
+        sources=[molecule],
+        driver="gradient",
+        settings=given,
+        method=method,
+        basis=basis,
+        charge=charge,
+        multiplicity=multiplicity,
+        keywords=options_given(flags),
+        outputs={} if trajectory is None else {"trajectory": str(trajectory)},
+        quiet=quiet,
+    )
+    run_md(job)
+
+
+def run_md(job: Job) -> int:
+    """Move the atoms of the only molecule of a job; 0, since an SCF that does not converge is an error."""
+    from cuanto.interfaces.sources import choose_model
     from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface
 
-    settings = DynamicsSettings(
-        timestep=timestep,
-        temperature=temperature,
-        thermostat=thermostat.value,
-        time_constant=time_constant,
-        seed=seed,
-    )
-    assert model.method is not None
-    surface = Surface(source.molecule, model.method, model.basis, points=EXTRAPOLATION_STEPS, **model.keywords)
-    run = Dynamics(surface, settings, path)
+    if len(job.sources) != 1:
+        raise InputError("dynamics is for one molecule: write a job for each")
+    (source,) = read_sources(job)
+    named = {**DEFAULT_OUTPUTS, **job.outputs}
+    path = output_paths(replace(job, outputs=named), [source.label])[0]["trajectory"]
+    settings = dict(job.settings)
+    steps, every = settings.pop("steps", STEPS), settings.pop("every", 1)
+    with job.errors_about():
+        model = choose_model(source, job.model)
+        assert model.method is not None
+        checked = DynamicsSettings(**settings)
+        surface = Surface(source.molecule, model.method, model.basis, points=EXTRAPOLATION_STEPS, **model.keywords)
+        run = Dynamics(surface, checked, path)
     console = Console(highlight=False, soft_wrap=True)
     if run.number >= steps:
         console.print(f"{path} has {run.number} steps already: give a larger --steps to continue", markup=False)
-        return
-    if not quiet:
+        return 0
+    if not job.quiet:
         if run.number >= 0:
             console.print(f"continuing {path} after step {run.number}", markup=False)
         console.print(HEADING, style="bold")
 
     def show(step: Step, result: Result) -> None:
-        if not quiet and step.number % every == 0:
+        if not job.quiet and step.number % every == 0:
             console.print(step_line(step), markup=False)
 
-    _conclude(console, run.run(steps, show, every), path)
+    _conclude(console, run.run(steps, show, every), Path(path))
+    return 0
 
 
 def step_line(step: Step) -> str:

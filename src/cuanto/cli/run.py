@@ -6,6 +6,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,6 +17,11 @@ from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
 from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
 from cuanto.cli.counterpoise import checked_division
+from cuanto.cli.frequencies import DEFAULT_OUTPUTS as FREQUENCIES_OUTPUTS
+from cuanto.cli.frequencies import Analysis, run_frequencies
+from cuanto.cli.job_settings import frequencies_settings, md_settings
+from cuanto.cli.md import DEFAULT_OUTPUTS as MD_OUTPUTS
+from cuanto.cli.md import run_md
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
 from cuanto.cli.optimize import checked_settings
 from cuanto.errors import InputError
@@ -39,10 +45,20 @@ KEYS = options_of(CalculationOptions)
 SETTINGS = [name for name, option in OPTIONS.items() if name not in KEYS or not option.flags]
 """Options that may be given in the table [options]."""
 TABLES = ("options", "output")
-TASK_TABLES = ("optimize", COUNTERPOISE)
-"""Tables with the settings of a task of the same name."""
-DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS}
-OUTPUTS_OF = {"optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report"), COUNTERPOISE: COUNTERPOISE_OUTPUTS}
+TASK_TABLES = {
+    "optimize": checked_settings,
+    "frequencies": frequencies_settings,
+    "md": md_settings,
+    COUNTERPOISE: checked_division,
+}
+"""Tables with the settings of a task of the same name, and the functions that check them."""
+DEFAULT_OUTPUTS = {"optimize": OPTIMIZE_OUTPUTS, "frequencies": FREQUENCIES_OUTPUTS, "md": MD_OUTPUTS}
+OUTPUTS_OF = {
+    "optimize": (*OPTIMIZE_OUTPUTS, "json", "molden", "report"),
+    "frequencies": (*FREQUENCIES_OUTPUTS, "json", "molden", "report"),
+    "md": tuple(MD_OUTPUTS),
+    COUNTERPOISE: COUNTERPOISE_OUTPUTS,
+}
 """Files of tasks other than energies."""
 MAX_FILE_BYTES = 1 << 20
 Value = TypeVar("Value", str, int)
@@ -76,9 +92,18 @@ def run(
     from cuanto.interfaces.keywords import errors_about
 
     with errors_about(str(job)):
-        status = run_job(read_job(job, anywhere, quiet))
+        status = run_task(read_job(job, anywhere, quiet))
     if status:
         raise typer.Exit(status)
+
+
+def run_task(job: Job) -> int:
+    """Do what the task of a job asks for; the exit status."""
+    if job.driver == "frequencies":
+        return run_frequencies(replace(job, driver="hessian", settings={}), Analysis.of(job.settings))
+    if job.driver == "md":
+        return run_md(replace(job, driver="gradient"))
+    return run_job(job)
 
 
 def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
@@ -187,11 +212,11 @@ def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for name in TASK_TABLES:
         if name in job and name != task:
             raise InputError(f"[{name}] has settings of another task: write task = '{name}', or leave it out")
-    if task in TASK_TABLES and "restart" in job:
+    if task not in TASK_TABLES:
+        return task, {}
+    if "restart" in job:
         raise InputError(f"restart does not apply to task = '{task}': leave it out")
-    if task == COUNTERPOISE:
-        return task, checked_division(_table(job, COUNTERPOISE))
-    return task, checked_settings(_table(job, "optimize")) if task == "optimize" else {}
+    return task, TASK_TABLES[task](_table(job, task))
 
 
 def _molecules(job: Mapping[str, Any]) -> list[str]:

@@ -214,22 +214,26 @@ class BatchQuadrature(Quadrature):
         program = self.backend.compile(device_kernel(name, self.family, self.real))
         self.backend.launch(program, blocks, {"stride": len(self.grid.w_g), "ao": self._ao, **values})
 
+    @cached_property
+    def _pieces(self) -> tuple[Pieces, dict[str, Any]]:
+        """Pieces of the grid, and their tables on the device."""
+        grid, pieces = self.grid, cut_into_pieces(self.grid)
+        group_t = pieces.group_t
+        tables: dict[str, NDArray[Any]] = {
+            "task_point": pieces.point_t,
+            "task_functions": grid.functions[group_t].astype(np.int32),
+            "task_list": grid.list_first[group_t],
+            "task_shells": np.diff(grid.list_first)[group_t].astype(np.int32),
+            "task_ao": grid.ao_first[group_t],
+        }
+        return pieces, dict(self.backend.upload(tables))
+
     def _batches(self, arrays: int) -> Iterator[Batch]:
-        """Pieces of equal size, as many in a batch as fit; their tables are copied to the device at once.
+        """Pieces of equal size, as many in a batch as fit.
 
         `arrays`: arrays [task][function][point] that a batch needs at the same time.
         """
-        grid, pieces = self.grid, cut_into_pieces(self.grid)
-        group_t = pieces.group_t
-        tables = self.backend.upload(
-            {
-                "task_point": pieces.point_t,
-                "task_functions": grid.functions[group_t].astype(np.int32),
-                "task_list": grid.list_first[group_t],
-                "task_shells": np.diff(grid.list_first)[group_t].astype(np.int32),
-                "task_ao": grid.ao_first[group_t],
-            }
-        )
+        pieces, tables = self._pieces
         for begin, end in pairwise(pieces.bounds()):
             rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
             size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize

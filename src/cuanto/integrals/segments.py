@@ -6,7 +6,8 @@ their own, so that the other columns need fewer products.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -57,18 +58,34 @@ class SegmentClass:
         return np.asarray(np.abs(self.coefficients).max(axis=1))
 
 
+KEPT = 8
+"""Lists of shells whose classes are kept for other positions of their atoms."""
+Structure = tuple[tuple[Shell, ...], tuple[tuple[SegmentClass, Ints], ...]]
 _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
+_structures: OrderedDict[int, Structure] = OrderedDict()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first; cached."""
+    """The classes of a basis, low momenta first; cached, and only moved if its shells are those of an earlier one."""
     if basis not in _known:
-        _known[basis] = _segments(basis)
+        _known[basis] = tuple(replace(one, centres=basis.R_ax[atoms]) for one, atoms in _structure(basis))
     return _known[basis]
 
 
-def _segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    found: dict[tuple[int, bool, int], list[tuple[Array, Array, Array, Ints]]] = {}
+def _structure(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
+    """Classes of shells, and the atoms of their segments; the shells are kept with them, so that their id is unique."""
+    key = id(basis.shells)
+    known = _structures.get(key)
+    if known is None or known[0] is not basis.shells:
+        known = basis.shells, _segments(basis)
+        _structures[key] = known
+        while len(_structures) > KEPT:
+            _structures.popitem(last=False)
+    return known[1]
+
+
+def _segments(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
+    found: dict[tuple[int, bool, int], list[tuple[Array, Array, int, Ints]]] = {}
     parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Ints]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         if shell.l > MAX_L:
@@ -79,16 +96,15 @@ def _segments(basis: Basis) -> tuple[SegmentClass, ...]:
             parts[kind] = _parts(shell)
         for exponents, coefficients, start in parts[kind]:
             key = (shell.l, shell.pure or shell.l < 2, len(start))
-            found.setdefault(key, []).append((exponents, coefficients, basis.R_ax[shell.atom], offset + start))
-    return tuple(_class(l, pure, members) for (l, pure, _), members in sorted(found.items()))
+            found.setdefault(key, []).append((exponents, coefficients, shell.atom, offset + start))
+    return tuple(_class(l, pure, members, basis.R_ax) for (l, pure, _), members in sorted(found.items()))
 
 
-def _class(l: int, pure: bool, members: list[tuple[Array, Array, Array, Ints]]) -> SegmentClass:
-    exponents, coefficients, centres, ao = zip(*members, strict=True)
-    first = range_starts([len(e) for e in exponents])
-    return SegmentClass(
-        l, pure, first, np.concatenate(exponents), np.concatenate(coefficients), np.array(centres), np.array(ao)
-    )
+def _class(l: int, pure: bool, members: list[tuple[Array, Array, int, Ints]], R_ax: Array) -> tuple[SegmentClass, Ints]:
+    exponents, coefficients, atoms, ao = zip(*members, strict=True)
+    first, atom_s = range_starts([len(e) for e in exponents]), np.array(atoms)
+    arrays = (np.concatenate(exponents), np.concatenate(coefficients), R_ax[atom_s], np.array(ao))
+    return SegmentClass(l, pure, first, *arrays), atom_s
 
 
 def _parts(shell: Shell) -> list[tuple[Array, Array, Ints]]:

@@ -12,6 +12,7 @@ from cuanto.basis import Basis, auxiliary_basis
 from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
+from cuanto.grid.settings import GridSettings
 from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
@@ -167,11 +168,21 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     if model.has_functional:
         with context.timings.measure("grid"):
             potential = XCPotential(functional, context.backend, model.spins)
-            common = (potential, request.molecule, context.basis, request.grid)
+            common = (potential, request.molecule, context.basis, _grid_settings(request))
             terms.append(ExchangeCorrelation(*common, budget=context.budget, precision=options.precision))
     if model.dispersion is not None:
         terms.append(Dispersion(request.molecule, functional.name, model.dispersion))
     return tuple(terms)
+
+
+def _grid_settings(request: Request) -> GridSettings:
+    """The grid that is asked for, divided as at the geometry of the guess if that is known."""
+    grid, guess = request.grid, request.options.guess
+    if not isinstance(guess, Orbitals) or guess.partition is None:
+        return grid
+    if grid.cube_edge is not None or grid.sphere_fraction is not None:
+        return grid
+    return replace(grid, cube_edge=guess.partition[0], sphere_fraction=guess.partition[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +219,12 @@ class Calculation:
         return energy_gradient(self.terms, *common, len(context.request.surroundings.charges), context.timings)
 
     @property
+    def partition(self) -> tuple[float, float] | None:
+        """How the grid is divided; None without one."""
+        found = (term.grid for term in self.terms if isinstance(term, ExchangeCorrelation))
+        return next(((grid.cube_edge, grid.sphere_fraction) for grid in found), None)
+
+    @property
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         requested, context = self.context.request.scf, self.context
@@ -227,7 +244,10 @@ class Calculation:
             start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
-        yield from search(problem, start, options, diagonaliser(options, problem.frame), criteria, self.core.S_pq)
+        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
+        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
+        arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
+        yield from search(problem, start, *arguments)
 
     def problem(self) -> Problem:
         """The SCF problem: terms, orthonormal basis and occupations."""
@@ -267,7 +287,11 @@ class Calculation:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
             _require_same_cores(guess.basis, basis)
-            orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq) if model.shared else None
+            orbitals = None
+            if model.shared:
+                orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq)
+            elif guess.secants:
+                orbitals = guesses.same_functions(guess, basis, problem, self.core.S_pq)
             return orbitals or guesses.project_density(guess, basis, model.spins, backend)
         if guess == "core":
             h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)

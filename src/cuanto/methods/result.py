@@ -267,11 +267,17 @@ class Result:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class GaussianResult(Result):
-    """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis."""
+    """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis.
+
+    `gradients`: of atoms and point charges, if they were computed with the energy. `S_pq`: the overlap on the backend.
+    `partition`: how the grid was divided.
+    """
 
     basis: Basis
     settings: CalculationOptions = field(default_factory=lambda: CalculationOptions(fitting="none"))
     gradients: tuple[Array, Array] | None = None
+    S_pq: Any = None
+    partition: tuple[float, float] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the settings name no device."""
@@ -313,7 +319,7 @@ class GaussianResult(Result):
     @property
     def orbitals(self) -> Orbitals:
         """Orbitals as a guess for another calculation."""
-        return Orbitals(self.basis, self.coefficients, self.occupations)
+        return Orbitals(self.basis, self.coefficients, self.occupations, partition=self.partition)
 
     @cached_property
     def gradient(self) -> Array:
@@ -359,17 +365,17 @@ class GaussianResult(Result):
         """Mulliken spin population of every atom: alpha minus beta electrons."""
         if len(self.density) == 1:
             return np.zeros(self.molecule.natom)
-        return properties.mulliken(self.basis, self.density[0] - self.density[1], self._overlap)
+        return properties.mulliken(self.basis, self.density[0] - self.density[1], self.overlap)
 
     @cached_property
     def mulliken_charges(self) -> Array:
         """Mulliken charge of every atom, e."""
-        return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.mulliken(self.basis, self.density.sum(axis=0), self.overlap)
 
     @cached_property
     def loewdin_charges(self) -> Array:
         """Loewdin charge of every atom, e."""
-        return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self._overlap)
+        return self.molecule.nuclei.charges - properties.loewdin(self.basis, self.density.sum(axis=0), self.overlap)
 
     @cached_property
     def hirshfeld_charges(self) -> Array:
@@ -379,13 +385,15 @@ class GaussianResult(Result):
     @cached_property
     def bond_orders(self) -> Array:
         """Mayer bond orders between atoms; valences on the diagonal."""
-        return properties.mayer(self.basis, self.density, self._overlap)
+        return properties.mayer(self.basis, self.density, self.overlap)
 
     @cached_property
     def s_squared(self) -> float:
         """<S^2>."""
-        return properties.s_squared(self.density, self._overlap)
+        return properties.s_squared(self.density, self.overlap)
 
     @cached_property
-    def _overlap(self) -> Array:
-        return np.asarray(self.backend.to_host(integrals.overlap(self.basis, backend=self.backend)))
+    def overlap(self) -> Array:
+        """S_pq of the basis functions."""
+        S_pq = integrals.overlap(self.basis, backend=self.backend) if self.S_pq is None else self.S_pq
+        return np.asarray(self.backend.to_host(S_pq))

@@ -7,7 +7,7 @@ span space together with their images, and only forwards if an operation reverse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -61,6 +61,11 @@ class DisplacementPlan:
         """The first atom of every set of equivalent atoms."""
         first = np.min([one.image_a for one in self.operations], axis=0)
         return sorted(set(first.tolist()))
+
+    def hessian(self, R_ax: Array, gradient: Callable[[Array], Array]) -> Array:
+        """Hessian [3N, 3N] at the positions R_ax (Bohr) of a function that returns gradients."""
+        moved = (one.apply(R_ax, self.step) for one in self.displacements)
+        return self.derivatives({k: (gradient(place), np.zeros(3)) for k, place in enumerate(moved)})[0]
 
     def derivatives(self, slopes: Mapping[int, Slopes]) -> tuple[Array, Array, float]:
         """Hessian [3N, 3N], derivatives of the dipole moment [3N, 3], and the largest asymmetry of the raw Hessian.

@@ -14,10 +14,10 @@ from math import comb
 
 import numpy as np
 
-from cuanto import integrals
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.methods import GaussianResult
+from cuanto.scf.secants import Secants
 from cuanto.scf.state import Orbitals
 
 
@@ -40,6 +40,8 @@ class Extrapolation:
     def __init__(self, points: int) -> None:
         self._steps: deque[_Step] = deque(maxlen=points)
         self._occupations: Array | None = None
+        self._secants = Secants()
+        self._partition: tuple[float, float] | None = None
 
     def add(self, result: GaussianResult) -> None:
         """Add the orbitals of a geometry; geometries with other occupations are forgotten."""
@@ -47,10 +49,10 @@ class Extrapolation:
         if self._occupations is None or not np.array_equal(n_sm > 0, self._occupations > 0):
             self._steps.clear()
         self._occupations = n_sm
-        S_pq = result.backend.to_host(integrals.overlap(result.basis, backend=result.backend))
         used = n_sm if len(C_spm) == len(n_sm) else n_sm.sum(axis=0, keepdims=True)
         orbitals = [C_pm[:, n_m > 0] for C_pm, n_m in zip(C_spm, used, strict=True)]
-        self._steps.appendleft(_Step(orbitals, [S_pq @ C_pi for C_pi in orbitals]))
+        self._steps.appendleft(_Step(orbitals, [result.overlap @ C_pi for C_pi in orbitals]))
+        self._partition = result.partition
 
     def predict(self, basis: Basis) -> Orbitals | None:
         """Orbitals in the basis of the next geometry; None without an earlier one."""
@@ -65,4 +67,4 @@ class Extrapolation:
                 weight * step.orbitals[s] @ (step.products[s].T @ C_pi)
                 for weight, step in zip(weights, self._steps, strict=True)
             )
-        return Orbitals(basis, C_spm, n_sm)
+        return Orbitals(basis, C_spm, n_sm, self._secants, self._partition)

@@ -16,7 +16,6 @@ import numpy as np
 
 from cuanto.api import gradient
 from cuanto.arrays import Array
-from cuanto.backends.host import main_memory
 from cuanto.basis import Basis
 from cuanto.errors import CuantoError, InputError, describe_error
 from cuanto.journal import JsonLines
@@ -28,6 +27,7 @@ from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
 from cuanto.motion.tasks import evaluate_task, move_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.scf.secants import Secants
 from cuanto.system import Molecule
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
@@ -217,12 +217,14 @@ class HessianCalculation:
             runner, keywords, ahead = self._runner(stack, len(waiting), reference)
             here = isinstance(runner, SerialRunner)
             guess = reference if here else plain_guess(reference)
+            secants = Secants() if here else calculation_key(self.molecule, *self._about, "secants")
             tasks, tries, running = deque(waiting), dict.fromkeys(waiting, 1), 0
             while tasks or running:
                 while tasks and running < ahead:
                     k = tasks.popleft()
                     molecule = self._displace(displacements[k])
-                    task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule), "guess": guess}
+                    task: dict[str, Any] = {"molecule": molecule if here else plain_molecule(molecule)}
+                    task |= {"guess": guess, "secants": secants}
                     runner.submit(str(k), evaluate_task, task | self._arguments(molecule, keywords, here))
                     running += 1
                 key, values = runner.next()
@@ -279,8 +281,7 @@ class HessianCalculation:
         logger.info("%d displacements in %s", tasks, f"{workers} processes" if workers > 1 else "this process")
         if workers == 0:
             return SerialRunner(), keywords, 1
-        if reference.backend.traits.unified_memory:
-            keywords.setdefault("max_memory", MEMORY_SHARE * main_memory()[0] / workers)
+        keywords.setdefault("max_memory", MEMORY_SHARE * reference.backend.memory()[0] / workers)
         return stack.enter_context(ProcessRunner(min(workers, tasks))), keywords, 2 * workers
 
 

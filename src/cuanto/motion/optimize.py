@@ -20,15 +20,18 @@ from cuanto.log import Timings, logger
 from cuanto.methods import Result
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement
-from cuanto.motion.differences import hessian_by_differences
+from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.record import Recorder, calculation_key, result_at
 from cuanto.motion.settings import Settings
 from cuanto.motion.surface import Surface
+from cuanto.motion.symmetry import identity
 from cuanto.motion.trajectory import Trajectory, frame_text
 from cuanto.motion.walker import Plan, Point, Walker
 from cuanto.system import Molecule
 
 OPTIMISATION = "optimisation"
+SHIFT = 0.005
+"""Bohr, of the atoms for a numerical Hessian: its error is below 1e-4 of the force constants."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -319,12 +322,13 @@ class Search:
         """The initial Hessian; None: geomeTRIC's model."""
         if source == "model":
             return None
+        plan = DisplacementPlan(molecule.natom, [identity(molecule.natom)], SHIFT)
         if source != "numerical":
             logger.info("Hessian by %s", source)
             cheap = self._cheap_surface(source)
-            return hessian_by_differences(molecule.R_ax, lambda R_ax: cheap.at(R_ax).gradient)
+            return plan.hessian(molecule.R_ax, lambda R_ax: cheap.at(R_ax).gradient)
         evaluate = self._evaluator(self.surface)
-        return hessian_by_differences(molecule.R_ax, lambda R_ax: evaluate(R_ax)[1])
+        return plan.hessian(molecule.R_ax, lambda R_ax: evaluate(R_ax)[1])
 
     def _evaluator(self, surface: Surface) -> Callable[[Array], tuple[float, Array]]:
         return lambda R_ax: self._recorder.evaluate(surface, R_ax)

@@ -46,6 +46,8 @@ class Surface:
             guess = self.result if basis is None else self._extrapolation.predict(basis)
         if guess is not None:
             options["guess"] = guess
+        if isinstance(self.result, GaussianResult) and self.result.auxbasis is not None:
+            options["auxbasis"] = self.result.auxbasis.moved_to(molecule.R_ax)
         self.result = gradient(molecule, self.method, basis, **options)
         if isinstance(self.result, GaussianResult):
             self._extrapolation.add(self.result)

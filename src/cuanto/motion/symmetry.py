@@ -41,6 +41,11 @@ class Operation:
         return float(np.trace(self.R_xy))
 
 
+def identity(atoms: int) -> Operation:
+    """The operation that every molecule has."""
+    return Operation(np.eye(3), np.arange(atoms))
+
+
 def is_linear(R_ax: Array, tolerance: float) -> bool:
     """Whether all atoms lie on a line."""
     return len(R_ax) < 3 or bool(np.abs(_across(_centre(R_ax))).max() < tolerance)
@@ -55,7 +60,7 @@ def find_operations(kinds: Sequence[object], R_ax: ArrayLike, tolerance: float =
     names = list(dict.fromkeys(kinds))
     kind_a = np.array([names.index(kind) for kind in kinds])
     candidates = _linear_candidates(r_ax) if is_linear(r_ax, tolerance) else _candidates(kind_a, r_ax, tolerance)
-    found = [Operation(np.eye(3), np.arange(len(r_ax)))]
+    found = [identity(len(r_ax))]
     for R_xy in candidates:
         operation = _match(kind_a, r_ax, R_xy, tolerance)
         if operation is not None and all(np.abs(operation.R_xy - one.R_xy).max() > 1e-3 for one in found):

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,23 +23,36 @@ from cuanto.grid import GridSettings
 from cuanto.integrals.engine import resolve
 from cuanto.methods import GaussianResult, Result, Semiempirical, SemiempiricalResult
 from cuanto.options import DEFAULT_BASIS
+from cuanto.scf.secants import Secants
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
 
 def evaluate_task(task: dict[str, Any]) -> dict[str, Any]:
-    """Energy, gradient and dipole moment of a geometry; molecule and guess may be plain data or objects."""
-    molecule, guess, options = task["molecule"], task["guess"], dict(task["keywords"])
+    """Energy, gradient and dipole moment of a geometry; molecule and guess may be plain data or objects.
+
+    `secants`: those of all displacements of a molecule; a text stands for the ones that this process keeps.
+    """
+    molecule, guess, options, basis = task["molecule"], task["guess"], dict(task["keywords"]), task["basis"]
+    secants = task.get("secants")
     if isinstance(molecule, Mapping):
         molecule = read_molecule(molecule)
     if isinstance(guess, Mapping):
         guess = read_guess(guess, task["method"], task["basis"])
     if guess is not None:
-        options["guess"] = carry_orbitals(guess, molecule, task["basis"])
-    return slopes_of(gradient(molecule, task["method"], task["basis"], **options))
+        secants = kept_secants(secants) if isinstance(secants, str) else secants
+        options["guess"] = guess = carry_orbitals(guess, molecule, basis, secants)
+        basis = guess.basis if isinstance(guess, Orbitals) else basis
+    return slopes_of(gradient(molecule, task["method"], basis, **options))
 
 
-def carry_orbitals(guess: Any, molecule: Molecule, basis: Any) -> Any:
+@lru_cache(maxsize=1)
+def kept_secants(key: str) -> Secants:
+    """The secants of the last calculation of this process, which `key` stands for."""
+    return Secants()
+
+
+def carry_orbitals(guess: Any, molecule: Molecule, basis: Any, secants: Secants | None = None) -> Any:
     """Use the same coefficients with the functions of a displaced molecule, which move with their atoms.
 
     After a displacement of 0.005 Bohr their error is a half to a quarter of that of projected orbitals.
@@ -47,7 +61,7 @@ def carry_orbitals(guess: Any, molecule: Molecule, basis: Any) -> Any:
     if not isinstance(orbitals, Orbitals):
         return guess
     placed = basis if isinstance(basis, Basis) else Basis(DEFAULT_BASIS if basis is None else basis, molecule)
-    return replace(orbitals, basis=placed)
+    return replace(orbitals, basis=placed, secants=secants)
 
 
 def slopes_of(result: Result) -> dict[str, Any]:

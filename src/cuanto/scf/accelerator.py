@@ -28,6 +28,8 @@ GIVE_UP_ITERATIONS = 20
 """Iterations without progress after which DIIS and ADIIS are given up."""
 PROGRESS_ENERGY = 1e-3
 """Hartree by which the lowest energy must fall to count as progress if the gradient does not shrink."""
+CARRIED_GAIN = 0.5
+"""Factor by which each step with secants of another geometry must reduce the gradient."""
 UNDAMPED_GRADIENT = 0.01
 """Gradient below which damping is switched off."""
 
@@ -62,11 +64,15 @@ class Accelerator:
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:
         """The matrix to diagonalise next, and the name of the method that made it."""
+        if self.history.carries and not gradient < CARRIED_GAIN * self._smallest:
+            self.history.carry(None)  # the geometry has changed too much
         method = self._method(energy, gradient)
-        if method == "none" or len(self.history) == 1:
+        if method == "none" or (len(self.history) == 1 and not self.history.carries):
             mixed, method = F, "plain"
+        elif method == "diis":
+            mixed = self.history.extrapolate()
         else:
-            mixed = self.history.combine(getattr(self.history, method)())
+            mixed = self.history.combine(self.history.adiis())
         if self.damping and gradient > UNDAMPED_GRADIENT and self._used is not None:
             mixed, method = (1.0 - self.damping) * mixed + self.damping * self._used, f"{method}, damped"
         self._used = mixed if self.damping else None

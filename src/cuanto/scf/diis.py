@@ -15,6 +15,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.log import logger
 from cuanto.scf.orthogonal import Device
+from cuanto.scf.secants import Carried, independent
 
 MAX_INTERPOLATED = 8
 """Maximum number of densities that ADIIS interpolates: it tries all subsets."""
@@ -22,6 +23,10 @@ LARGE_HISTORY_BYTES = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
 """Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
+OWN = 1e-5
+"""Part of a difference of own errors that newer ones must leave."""
+CARRIED = 0.05
+"""The same for a pair of another geometry."""
 MIN_ENTRIES = 2
 """Fewest entries of a history."""
 
@@ -41,16 +46,30 @@ class History:
         self._densities: list[int] = []
         self._stacks: dict[str, Any] = {}
         self._errors_nn: Any = None
+        self._carried: Carried | None = None
+        self._overlaps_nm: Array = np.zeros((0, 0))  # of own errors with carried ones
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def clear(self) -> None:
         """Discard all entries."""
-        self._slots, self._densities = [], []
+        self._slots, self._densities, self._carried = [], [], None
+
+    def carry(self, carried: Carried | None) -> None:
+        """Extrapolate with pairs of another geometry as well; not for a batch."""
+        self._carried = carried
+
+    @property
+    def carries(self) -> bool:
+        """Whether there are pairs of another geometry."""
+        return self._carried is not None
 
     def push(self, F: Any, e: Any, D: Any | None = None) -> Any:
-        """Add an entry; returns <e_n|e> with all entries, on the device, for `absorb`. Only ADIIS needs D."""
+        """Add an entry; returns <e_n|e> with all entries and carried pairs, on the device, for `absorb`.
+
+        Only ADIIS needs D.
+        """
         if not self._stacks:
             self._allocate(F, e, D)
         slot, lead = _next_slot(self._slots, self.size), F.shape[: self._lead]
@@ -60,7 +79,10 @@ class History:
         if D is not None:
             self._stacks["D"][_next_slot(self._densities, min(self.size, MAX_INTERPOLATED))] = D.reshape(-1)
         e_n = e_n[..., : max(self._slots) + 1, :]
-        return (e_n @ e_n[..., slot, :, None])[..., 0] if self._lead else e_n @ e_n[slot]
+        if self._lead:
+            return (e_n @ e_n[..., slot, :, None])[..., 0]
+        products = e_n @ e_n[slot]
+        return products if self._carried is None else self.xp.concatenate([products, self._carried.e_n @ e_n[slot]])
 
     def _allocate(self, F: Any, e: Any, D: Any | None) -> None:
         given = {"F": F, "e": e} | ({} if D is None else {"D": D})
@@ -85,7 +107,12 @@ class History:
     def absorb(self, products: Any) -> Any:
         """Store the products of the last `push` (from the host, for a batch from the device); returns the norm of the
         last error."""
-        slot, count, xp = self._slots[-1], products.shape[-1], self.xp if self._lead else np
+        slot, xp = self._slots[-1], self.xp if self._lead else np
+        if self._carried is not None:
+            if self._overlaps_nm.shape != (self.size, len(self._carried)):
+                self._overlaps_nm = np.zeros((self.size, len(self._carried)))
+            products, self._overlaps_nm[slot] = np.split(products, [-len(self._carried)])
+        count = products.shape[-1]
         if self._errors_nn is None:
             self._errors_nn = xp.zeros((*products.shape[:-1], self.size, self.size))
         self._errors_nn[..., slot, :count] = products
@@ -118,8 +145,41 @@ class History:
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:
-        """The DIIS combination."""
-        return self.combine(self.diis())
+        """The DIIS combination; carried pairs are added to it with any coefficients."""
+        if self._carried is None:
+            return self.combine(self.diis())
+        c_n, d_m = self._with_carried()
+        return self.combine(c_n) + (self.xp.asarray(d_m) @ self._carried.F_n).reshape(self._shape)
+
+    def _with_carried(self) -> tuple[Array, Array]:
+        """Coefficients of own entries, oldest first, and of carried pairs that minimise the combined error.
+
+        That is the last error plus differences of own ones, orthonormalised, plus carried ones. Directions of these
+        that nearly are in the space of the own ones are left out.
+        """
+        last, others = self._slots[-1], self._slots[-2::-1]
+        B_nn, V_nm = self._errors_nn, self._overlaps_nm
+        own_nn = B_nn[np.ix_(others, others)] - B_nn[others, last][:, None] - B_nn[others, last] + B_nn[last, last]
+        T_kn = independent(own_nn, OWN)
+        along_k = T_kn @ (B_nn[others, last] - B_nn[last, last])
+        both_km = T_kn @ (V_nm[others] - V_nm[last])
+        rest_m = V_nm[last] - along_k @ both_km
+        _, cosines, directions = np.linalg.svd(both_km, full_matrices=False)
+        sines = 1.0 - np.minimum(cosines, 1.0) ** 2  # squared, of the angles between both spaces
+        factor = np.where(sines > CARRIED**2, 1.0 / np.maximum(sines, CARRIED**2), 0.0) - 1.0
+        d_m = -(rest_m + (factor * (directions @ rest_m)) @ directions)
+        own = -(along_k + both_km @ d_m) @ T_kn
+        return np.append(own[::-1], 1.0 - own.sum()), d_m
+
+    def differences(self) -> tuple[Any, Any]:
+        """Differences of successive Fock matrices and errors, the newest first."""
+        places = self._slots[::-1]
+        F_n, e_n = (self._stacks[name][self.xp.asarray(places)] for name in ("F", "e"))
+        spins, n = self._shape[0], self._shape[-1]
+        return (
+            (F_n[:-1] - F_n[1:]).reshape(-1, spins, n, n),
+            (e_n[:-1] - e_n[1:]).reshape(len(places) - 1, -1, n, n),
+        )
 
 
 def smallest_error(B_nn: Any, xp: Any) -> Any:

@@ -135,6 +135,24 @@ def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -
     return frame.xp.asarray(C_jm[None]), frame.xp.zeros((1, frame.size))
 
 
+def same_functions(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
+    """Orbitals in this very basis with the same whole occupations, orthonormalised; None for others.
+
+    An SCF from them does not need the Fock matrix of their density before its first iteration.
+    """
+    frame = problem.frame
+    if orbitals.basis is not basis or not problem.occupations.integer:
+        return None
+    counts = (problem.occupations(None)[0] > 0).sum(axis=1)
+    if len(orbitals.C_spm) != len(counts) or not np.array_equal((orbitals.n_sm > 0).sum(axis=1), counts):
+        return None
+    spins = []
+    for C_pm, n_m in zip(orbitals.C_spm, orbitals.n_sm, strict=True):
+        C_ji = frame.coefficients(frame.backend.to_device(np.ascontiguousarray(C_pm[:, n_m > 0])), S_pq)
+        spins.append(frame.xp.linalg.qr(C_ji, mode="complete")[0])
+    return frame.xp.stack(spins), frame.xp.zeros((len(spins), frame.size))
+
+
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
     """C = S^-1 S_12 C_2, orthonormalised; the orbitals themselves if the bases are the same."""
     if origin is basis:

@@ -15,6 +15,7 @@ from cuanto.scf.convergence import Criteria
 from cuanto.scf.descent import HANDOVER_GRADIENT, descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
+from cuanto.scf.secants import Secants
 from cuanto.scf.stability import CLEARLY_UNSTABLE, Mode, improve, leave, lowest_mode
 from cuanto.scf.state import State
 
@@ -45,12 +46,20 @@ class Counter:
 
 
 def search(
-    problem: Problem, start: Start, options: ScfOptions, diagonaliser: Diagonaliser, criteria: Criteria, S_pq: Any
+    problem: Problem,
+    start: Start,
+    options: ScfOptions,
+    diagonaliser: Diagonaliser,
+    criteria: Criteria,
+    S_pq: Any,
+    secants: Secants | None = None,
 ) -> Iterator[State]:
     """States until one is converged (and a minimum, if requested), or until iterations run out."""
     frame, counted = problem.frame, Counter(int(options.max_iterations))
     watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
     accelerator = Accelerator(options, frame, watched, frame.free)
+    if secants is not None:
+        accelerator.history.carry(secants.carried(frame, S_pq))
     start = mix_guess(problem, start, options)
     handover, saddle, improvements = HANDOVER_GRADIENT, np.inf, 0
     if options.accelerator == "descent":
@@ -63,6 +72,8 @@ def search(
                 yield state
         if best is None or not (state.converged or accelerator.lost):
             return
+        if secants is not None and state.converged:
+            secants.add(accelerator.history.differences(), frame, S_pq)
         escape = frame.coefficients(best.C_spm, S_pq), best.eps_sm
         nearest = state if state.converged else best
         with problem.timings.measure("stability"):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cuanto.arrays import Array
 from cuanto.basis import Basis
+
+if TYPE_CHECKING:
+    from cuanto.scf.secants import Secants
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +41,14 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Orbitals:
-    """Occupied orbitals in some basis (host arrays), from which a calculation can start."""
+    """Occupied orbitals in some basis (host arrays), from which a calculation can start.
+
+    From a nearby geometry: `secants` of its SCFs, which the calculation uses and adds to; `partition` of its grid (edge
+    of the cubes, fraction of the shells in spheres), which is not searched for again.
+    """
 
     basis: Basis
     C_spm: Array
     n_sm: Array
+    secants: Secants | None = None
+    partition: tuple[float, float] | None = None
