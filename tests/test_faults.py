@@ -25,6 +25,7 @@ from cuanto.backends import cache, programs
 from cuanto.backends.base import get_backend
 from cuanto.backends.cpu import compiler
 from cuanto.backends.cpu.backend import CpuBackend
+from cuanto.backends.cuda import compilers
 from cuanto.backends.cuda.backend import CudaBackend
 from cuanto.basis import library
 from cuanto.batch import energies
@@ -96,9 +97,11 @@ def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(step, refusing(errno.ENOSPC))
         result = make(*arguments)
+        cache.flush()
     assert drafts(folder) == finals(folder) == []
     for damage in (None, b"", b"no archive", 0.3, 0.9):
         again = make(*arguments)  # kept, damaged, made again
+        cache.flush()
         (path,) = finals(folder)
         for one, other in zip(result.programs, again.programs, strict=True):
             np.testing.assert_array_equal(one.table, other.table)
@@ -225,11 +228,10 @@ def test_a_damaged_kernel_of_the_gpu_is_compiled_again(folder: Path, monkeypatch
     backend, path = CudaBackend.__new__(CudaBackend), folder / "kernel.cubin"
     driver = SimpleNamespace(CUDADriverError=FakeDriver.CUDADriverError)
     backend.xp = SimpleNamespace(cuda=SimpleNamespace(function=FakeDriver, driver=driver))
-    backend._functions, backend._compiling, backend.architecture = {}, {}, "sm_90"
-    monkeypatch.setattr(CudaBackend, "_path", lambda *_: path)
-    monkeypatch.setattr("cuanto.backends.cuda.backend.compile_nvrtc", lambda *_: (b"\x7fELF good", ""))
-    monkeypatch.setattr(cache, "complete", Path.exists)  # damaged inside
-    path.write_bytes(b"garbage")
+    backend._functions, backend._compilers = {}, compilers.Compilers("sm_90")
+    monkeypatch.setattr(compilers.Compilers, "path", lambda *_: path)
+    monkeypatch.setattr(compilers, "compile_nvrtc", lambda *_: (b"\x7fELF good", ""))
+    cache.write(path, b"garbage")  # complete, but of another architecture
     assert backend._function(Source("", "entry", "cuda", ())) == "entry"
     assert FakeDriver.loaded == [b"\x7fELF good"] and cache.read(path) == b"\x7fELF good"
 

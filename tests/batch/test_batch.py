@@ -310,7 +310,7 @@ def test_structures_of_a_trajectory() -> None:
 
 def test_entries_of_files_folders_and_trajectories(tmp_path: Path) -> None:
     (tmp_path / "one.xyz").write_text(xyz(0.7))
-    (tmp_path / "many.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\nQ 0 0 1\n")
+    (tmp_path / "many.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\nQq 0 0 1\n")
     (tmp_path / "note.txt").write_text("no molecule")
     (tmp_path / "empty").mkdir()
     found = entries_of(str(tmp_path), Model("hf"), None, None)
