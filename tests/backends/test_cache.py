@@ -400,7 +400,7 @@ def slow():
     time.sleep(0.3)
     return b"late"
 for k in range(3):
-    cache.write_later(cache.place(f"late{k}"), slow)
+    cache.write_later(cache.file_path(f"late{k}"), slow)
 """
     run_python(code, tmp_path)
     assert [cache.read(tmp_path / f"late{k}") for k in range(3)] == [b"late"] * 3
