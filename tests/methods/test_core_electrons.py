@@ -37,8 +37,9 @@ DIPOLE = 1e-6
 def test_sample(row: Row) -> None:
     found = calculate(row)
     assert found.energy == pytest.approx(row["energy"], abs=energy_tolerance(row))
-    assert difference(row, found) < tolerance(row)
-    assert np.abs(found.gradient.sum(axis=0)).max() < 1e-8
+    if row["gradient"] is not None:
+        assert difference(row, found) < tolerance(row)
+        assert np.abs(found.gradient.sum(axis=0)).max() < 1e-8
 
 
 @pytest.mark.gpu
@@ -46,7 +47,8 @@ def test_sample(row: Row) -> None:
 def test_sample_on_a_gpu(row: Row) -> None:
     here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
     assert here.energy == pytest.approx(there.energy, abs=1e-9)
-    assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
+    if row["gradient"] is not None:
+        assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
 
 
 def test_the_stored_comparison_is_complete() -> None:

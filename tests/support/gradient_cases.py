@@ -73,7 +73,7 @@ def calculate(row: Row, backend: str = "cpu") -> cuanto.Result:
     orbital, aux = bases(row, mol)
     options: dict[str, Any] = {"fitting": row["fitting"], "auxbasis": aux, "backend": backend, **TIGHT}
     if row["grid"] is not None:
-        options["grid"] = {"level": tuple(row["grid"]), "radial": row.get("radial", "treutler")}
+        options["grid"] = {"level": tuple(row["grid"]), **row.get("rules", {})}
     compute = cuanto.energy if row.get("gradient", []) is None else cuanto.gradient
     return compute(mol, row["method"], orbital, **options)
 
