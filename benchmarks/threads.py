@@ -4,10 +4,10 @@
     python benchmarks/threads.py --only caffeine --threads 1 16                # one case
     python benchmarks/threads.py --busy                                        # while another process keeps a core busy
 
-Each figure is the faster of the warm runs of a process of its own. The last row of a case has default settings: no
-environment variable is set. `processes` is the limit of the machine itself: throughput of one single-threaded process
-per core, relative to that of one process alone. Energies must not depend on the number of
-threads: a difference of more than 1e-9 Hartree ends in exit status 1.
+Each figure is the fastest warm run of a separate process. The last row of a case has default settings: no environment
+variable is set. `processes` is the limit of the machine itself: throughput of one single-threaded process per core,
+relative to that of one process alone. Energies must not depend on the number of threads: a difference of more than
+1e-9 Hartree ends in exit status 1.
 """
 
 from __future__ import annotations

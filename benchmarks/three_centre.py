@@ -85,11 +85,11 @@ def run_operations(basis: cuanto.Basis, aux: cuanto.Basis) -> float:
 
 
 def with_peer(options: argparse.Namespace, backend: Any) -> bool:
-    """Whether PySCF is measured as well; an error is raised before the long part."""
+    """Whether PySCF is measured as well; a message is printed at the start if it is not installed."""
     if options.no_peer or backend.name != "cpu":
         return False
     if find_spec("pyscf") is None:
-        print("PySCF is not installed, so this run has no peer: pip install pyscf")
+        print("PySCF is not installed and is left out: pip install pyscf")
         return False
     return True
 

@@ -69,7 +69,7 @@ def test_python_compiles_and_imports_what_exists(page: Path) -> None:
                 assert hasattr(cuanto, node.attr), f"cuanto has no {node.attr}"
 
 
-def parsed(words: list[str]) -> None:
+def parse(words: list[str]) -> None:
     """Parse a command line without executing it."""
     group: Any = typer.main.get_command(main.app)
     if words[0].startswith("-"):
@@ -88,7 +88,7 @@ def test_commands_parse(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             if not words or words[0].isupper():  # `cuanto COMMAND --help`
                 continue
             try:
-                parsed(words)
+                parse(words)
             except typer.Exit:
                 pass  # --help
             except Exception as error:  # typer has no public name for the class of its errors

@@ -9,8 +9,8 @@ PySCF gets exactly our shells, fitting functions and core potentials, grids with
 Hartree and a norm of the orbital gradient of 1e-9 (4e-9 where rounding does not allow more; rows say which). It starts
 from its own guess, or, where that fails or leads to a higher energy, from our density (`start` of a row). In LANL2DZ
 the local potentials are integrated exactly, because PySCF's quadrature of them is not converged for functions of light
-neighbours; gradients are then differences of energies. Gradients are those of the smaller molecules, with f functions
-only if they are fitted. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
+neighbours; gradients are then differences of energies. Only small molecules have gradients, and those with f functions
+only if J or K is fitted. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
 displaced by up to 0.02 Angstrom in each direction, so that no element of a gradient vanishes.
 """
 
@@ -46,9 +46,9 @@ EXACT = "lanl2dz"
 STEP = 1e-3
 """Bohr."""
 MAX_FUNCTIONS = 60
-"""Functions of molecules with gradients."""
+"""Largest number of functions of a molecule whose gradient is computed."""
 ORBITALS = 1e-6
-"""Norm of the orbital gradient without them: the energy is converged to its square."""
+"""Norm of the orbital gradient where only an energy is needed: the error of the energy is about its square."""
 SHIFT = 0.02
 """Largest displacement of an atom in each direction, Angstrom."""
 Atoms = list[tuple[str, tuple[float, float, float]]]
@@ -76,7 +76,7 @@ def tetrahedral(centre: str, ligand: str, length: float) -> Atoms:
 
 
 def trigonal(centre: str, ligand: str, length: float, angle: float = 120.0) -> Atoms:
-    """Three bonds of equal angles between them; 120 degrees: in a plane."""
+    """Three bonds with equal angles between them; with 120 degrees the molecule is planar."""
     radius = 2.0 * length * sin(angle * pi / 360.0) / sqrt(3.0)
     height = -sqrt(max(length**2 - radius**2, 0.0))
     positions = [(radius * cos(2 * pi * k / 3), radius * sin(2 * pi * k / 3), height) for k in range(3)]

@@ -30,7 +30,7 @@ from scf_cases import oracle  # noqa: E402
 from x2c_cases import FILE, SPEED_OF_LIGHT, Row, bases, key, molecule_of  # noqa: E402
 
 CLOSED_SHELLS = (86, 78, 68, 54, 46, 36, 28, 18, 10, 2)
-"""Numbers of electrons of closed shells, for elements of which there is no better one."""
+"""Numbers of electrons in closed shells; each element gets the largest that its nuclear charge allows."""
 PALLADIUM_LIKE = range(61, 71)
 """Lanthanides whose ions with 54 electrons have 4f orbitals among the occupied ones; they get 46 electrons."""
 LARGEST = 1e-6
@@ -114,13 +114,14 @@ def cases() -> list[Row]:
     rows = []
     for line in TABLE.strip().splitlines():
         name, method, basis, fitting, model = (part.strip() for part in line.rstrip(" *").split("/"))
-        rows.append(case(*_places(name), method, basis, fitting, model, line.endswith("*")))
+        rows.append(case(*_molecule(name), method, basis, fitting, model, line.endswith("*")))
     elements = list(enumerate(SYMBOLS[:86], start=1))
     rows += [ion(symbol, number, "point") for number, symbol in elements]
     return rows + [ion(symbol, number, "gaussian") for number, symbol in elements if symbol in GAUSSIAN]
 
 
-def _places(name: str) -> tuple[str, str, int, int]:
+def _molecule(name: str) -> tuple[str, str, int, int]:
+    """Geometry, name, charge and multiplicity."""
     geometry, charge, multiplicity = MOLECULES[name]
     return geometry, name, charge, multiplicity
 

@@ -54,10 +54,10 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
 
 
-@pytest.fixture(params=["algebra there", "algebra here"])
+@pytest.fixture(params=["algebra on the device", "algebra on the host"])
 def algebra_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Small matrices on the host, or all on the device."""
-    if request.param == "algebra there":
+    if request.param == "algebra on the device":
         monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", 0)
     yield request.param
 

@@ -58,7 +58,7 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
     return err.strip()
 
 
-def test_a_nucleus_of_ones_own_and_what_is_said_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nuclear_radius_and_model_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert atom(*SMALL, "--nuclear-radius", "2.5", "--nonrelativistic", "--json", "he.json") == 0
     shown = capsys.readouterr().out
     assert "rms radius 2.5 fm" in shown and "non-relativistic with a finite nucleus; a point nucleus with" in shown

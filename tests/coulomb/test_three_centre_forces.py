@@ -24,7 +24,7 @@ from cuanto.kernels import fitting_force as kernels
 from cuanto.kernels.abi import COULOMB_BRA
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from oracle import Array, _libcint_arrays
-from oracles.fitting_forces import hermite_forces, raised_and_lowered, three_centre_gradient
+from oracles.fitting_forces import derivative_coefficients, hermite_forces, three_centre_gradient
 from oracles.integrals.hermite import expansion_coefficients
 
 AGREEMENT = 1e-10
@@ -237,7 +237,7 @@ def test_expansions(name: str, la: int, lb: int) -> None:
         for x in range(3):
             one = alpha[k : k + 1], beta[k : k + 1], float(AB[k, x])
             plain = expansion_coefficients(la, lb, *one)[..., 0] / np.exp(-alpha[k] * beta[k] / p[k] * AB[k, x] ** 2)
-            by_A = raised_and_lowered(la, lb, *one)[..., 0] / np.exp(-alpha[k] * beta[k] / p[k] * AB[k, x] ** 2)
+            by_A = derivative_coefficients(la, lb, *one)[..., 0] / np.exp(-alpha[k] * beta[k] / p[k] * AB[k, x] ** 2)
             by_A[:, :, 1:] -= alpha[k] / p[k] * plain
             assert np.abs(by_A[:, :, -1]).max() < 1e-12  # the order does not rise
             value.append(plain), slope.append(by_A[:, :, :-1] if k < 3 else 0.0 * plain)

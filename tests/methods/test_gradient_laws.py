@@ -39,10 +39,13 @@ def gradient(mol: Molecule, method: str, **options: Any) -> Any:
     return cuanto.gradient(mol, method, orbital, **{**TIGHT, **options})
 
 
-def slope(mol: Molecule, way_ax: Any, method: str, step: float = 4e-3, **options: Any) -> float:
-    """dE/dt along R + t way, from central differences of two steps, extrapolated."""
+def slope(mol: Molecule, direction_ax: Any, method: str, step: float = 4e-3, **options: Any) -> float:
+    """dE/dt along R + t direction, from central differences of two steps, extrapolated."""
     one, two = (
-        (energy(displaced(mol, h * way_ax), method, **options) - energy(displaced(mol, -h * way_ax), method, **options))
+        (
+            energy(displaced(mol, h * direction_ax), method, **options)
+            - energy(displaced(mol, -h * direction_ax), method, **options)
+        )
         / (2 * h)
         for h in (step, 2 * step)
     )
@@ -74,10 +77,12 @@ def test_derivative_in_a_random_direction(mol: Molecule, method: str, options: d
         options["auxbasis"] = "def2-universal-jkfit"
     if method != "rhf":
         options.setdefault("grid", COARSE)
-    way_ax = np.random.default_rng(3).normal(size=mol.R_ax.shape)
-    way_ax /= np.linalg.norm(way_ax)
+    direction_ax = np.random.default_rng(3).normal(size=mol.R_ax.shape)
+    direction_ax /= np.linalg.norm(direction_ax)
     found = gradient(mol, method, **options).gradient
-    assert float((found * way_ax).sum()) == pytest.approx(slope(mol, way_ax, method, **options), abs=FORCE_DIFFERENCE)
+    assert float((found * direction_ax).sum()) == pytest.approx(
+        slope(mol, direction_ax, method, **options), abs=FORCE_DIFFERENCE
+    )
     if "field" not in options:
         assert np.abs(found.sum(axis=0)).max() < NO_FORCE
 
@@ -102,11 +107,11 @@ def test_the_torque_of_a_grid_is_the_derivative_by_rotation(method: str) -> None
     assert abs(torque) > 1e-6  # a coarse grid has one
     cross = np.cross(axis_x, np.eye(3)).T  # v -> axis x v
 
-    def turned(angle: float) -> float:
+    def energy_of_rotated(angle: float) -> float:
         rotation = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
         return energy(displaced(mol, mol.R_ax @ rotation.T - mol.R_ax), method, **options)
 
-    one, two = ((turned(h) - turned(-h)) / (2 * h) for h in (4e-3, 8e-3))
+    one, two = ((energy_of_rotated(h) - energy_of_rotated(-h)) / (2 * h) for h in (4e-3, 8e-3))
     assert torque == pytest.approx((4 * one - two) / 3, abs=FORCE_DIFFERENCE)
     assert np.abs(found.sum(axis=0)).max() < NO_FORCE
 

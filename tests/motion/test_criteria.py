@@ -11,7 +11,7 @@ from cuanto.errors import InputError
 from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, superpose
 
 
-def test_normal_is_gaussians() -> None:
+def test_normal_criteria_are_those_of_the_gaussian_program() -> None:
     assert tuple(vars(PRESETS["normal"]).values()) == (3e-4, 4.5e-4, 1.2e-3, 1.8e-3)
 
 

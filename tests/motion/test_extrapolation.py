@@ -36,8 +36,8 @@ def test_extrapolated_starts_need_fewer_iterations(method: str, multiplicity: in
 
 def test_other_occupations_start_the_history_again() -> None:
     extrapolation = Extrapolation(3)
-    for electrons in (0, 2):
-        molecule = Molecule(WATER.symbols, WATER.R_ax, electrons)
+    for charge in (0, 2):
+        molecule = Molecule(WATER.symbols, WATER.R_ax, charge)
         result = cuanto.energy(molecule, "hf", "sto-3g", backend="cpu")
         extrapolation.add(result)
         predicted = extrapolation.predict(result.basis)

@@ -76,7 +76,7 @@ def test_mayer_bond_orders(text: str, order: float) -> None:
     assert B_ab[0, 1] == pytest.approx(order, abs=0.06)
     np.testing.assert_allclose(B_ab, B_ab.T, rtol=0, atol=1e-12)
     D_spq = found.density if len(found.density) == 2 else np.repeat(found.density / 2, 2, axis=0)
-    S_pq = np.asarray(found._overlap)
+    S_pq = found.overlap
     atoms = np.repeat([shell.atom for shell in found.basis.shells], [shell.nbf for shell in found.basis.shells])
     expected = 0.0
     for p in np.flatnonzero(atoms == 0):

@@ -98,7 +98,7 @@ def problem_on(device: Any, name: str, method: str, smearing: float = 0.0) -> tu
     return Problem(terms, frame, occupations, method == "rohf", Timings()), Density(empty, empty)
 
 
-@pytest.mark.parametrize("on_host", [False, True], ids=["algebra there", "algebra here"])
+@pytest.mark.parametrize("on_host", [False, True], ids=["algebra on the device", "algebra on the host"])
 @pytest.mark.parametrize(
     ("name", "method", "how"),
     [
@@ -150,7 +150,8 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
     frame = problem.frame
     states = iterate(problem, start, Accelerator(ScfOptions(), frame), Pseudo(frame), Criteria(1e-9, 1e-6), 60)
     next(states)
-    for before in iter(lambda: device.reads, None):
+    while True:
+        before = device.reads
         if next(states).converged:
             break
         assert device.reads - before <= 2
@@ -227,7 +228,7 @@ def test_rotations_begin_with_eigenvectors_at_hand() -> None:
     assert Pseudo(host)(F, np.eye(12)[None], n_sm, 0.0)[2] == "full"
 
 
-@pytest.mark.parametrize("on_host", [False, True], ids=["algebra there", "algebra here"])
+@pytest.mark.parametrize("on_host", [False, True], ids=["algebra on the device", "algebra on the host"])
 @pytest.mark.parametrize(("name", "method"), [("water", "rhf"), ("O2", "uhf")])
 def test_secants_stay_where_the_algebra_is(
     name: str, method: str, on_host: bool, monkeypatch: pytest.MonkeyPatch

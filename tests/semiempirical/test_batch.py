@@ -37,24 +37,24 @@ def test_a_batch_is_its_molecules_one_by_one(backend: str) -> None:
         *displaced_copies("glycine", 1),
     ]
     found = energies(mixed, "pm6", backend=backend, workers=0, gradient=True, gradient_tolerance=1e-6)
-    for mol, label in zip(mixed, found, strict=True):
+    for mol, row in zip(mixed, found, strict=True):
         alone = run(mol, "pm6", gradient_tolerance=1e-6)
-        assert label.converged
-        assert abs(label.energy - alone.energy) < 1e-9
-        assert abs(label.heat_of_formation - alone.heat_of_formation) < 1e-6
-        assert np.abs(label.charges - alone.charges).max() < 1e-5
-        assert label.dipole is not None and np.abs(label.dipole - alone.dipole).max() < 1e-5
-        assert label.homo == pytest.approx(max(alone.homo), abs=1e-5)
-        assert label.lumo == pytest.approx(min(alone.lumo), abs=1e-5)
-        assert label.gradient is not None and np.abs(label.gradient - alone.gradient).max() < 1e-5
+        assert row.converged
+        assert abs(row.energy - alone.energy) < 1e-9
+        assert abs(row.heat_of_formation - alone.heat_of_formation) < 1e-6
+        assert np.abs(row.charges - alone.charges).max() < 1e-5
+        assert row.dipole is not None and np.abs(row.dipole - alone.dipole).max() < 1e-5
+        assert row.homo == pytest.approx(max(alone.homo), abs=1e-5)
+        assert row.lumo == pytest.approx(min(alone.lumo), abs=1e-5)
+        assert row.gradient is not None and np.abs(row.gradient - alone.gradient).max() < 1e-5
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_heats_of_a_batch(method: str) -> None:
     names = ["phenol", "NH4+", "O2", "SF6"]
     found = energies([molecule(name) for name in names], method, backend="cpu", workers=0)
-    for name, label in zip(names, found, strict=True):
-        assert label.heat_of_formation == pytest.approx(values(name, method)["heat_of_formation_kcal_mol"], abs=1e-4)
+    for name, row in zip(names, found, strict=True):
+        assert row.heat_of_formation == pytest.approx(values(name, method)["heat_of_formation_kcal_mol"], abs=1e-4)
 
 
 def test_unconverged_molecules_use_the_common_loop() -> None:
@@ -62,7 +62,7 @@ def test_unconverged_molecules_use_the_common_loop() -> None:
     hard = molecule_of(reference()["scf_stress_cases"][0])
     easy = Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.75]])
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
-    assert all(label.converged for label in found)
+    assert all(row.converged for row in found)
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
 
 
@@ -71,31 +71,31 @@ def test_states_that_are_not_aufbau_use_the_common_loop(monkeypatch: pytest.Monk
     ended: list[batch.Converged] = []
     solve = batch.solve
 
-    def watched(*given: Any) -> batch.Converged:
+    def solve_and_record(*given: Any) -> batch.Converged:
         ended.append(solve(*given))
         return ended[-1]
 
-    def held(self: Any, current: Any) -> Any:
+    def swap_homo_and_lumo(self: Any, current: Any) -> Any:
         return np.linalg.eigh(self.history.extrapolate())[1][..., [0, 1, 2, 4, 3]]
 
-    monkeypatch.setattr(batch, "solve", watched)
-    monkeypatch.setattr(batch._BatchScf, "advance", held)
+    monkeypatch.setattr(batch, "solve", solve_and_record)
+    monkeypatch.setattr(batch._BatchScf, "advance", swap_homo_and_lumo)
     record = reference()["scf_stress_cases"][0]
-    (label,) = semiempirical_energies([molecule_of(record)], "pm6", get_backend("cpu"))
+    (row,) = semiempirical_energies([molecule_of(record)], "pm6", get_backend("cpu"))
     assert ended[0].iterations_b[0] < 40 and not ended[0].converged_b[0]
-    assert (ended[0].energy_b[0] - label.energy) * HARTREE_IN_KCAL == pytest.approx(203.0426, abs=1e-3)
-    assert label.converged
-    assert label.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
+    assert (ended[0].energy_b[0] - row.energy) * HARTREE_IN_KCAL == pytest.approx(203.0426, abs=1e-3)
+    assert row.converged
+    assert row.heat_of_formation == pytest.approx(record["mopac_heat_of_formation_kcal_mol"], abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"max_iterations": 2}, {"smearing": 0.05}, {"diagonaliser": "sp2"}], ids=str)
 def test_options_that_only_single_molecules_have(options: dict[str, Any]) -> None:
     both = displaced_copies("water_01", 2)
     found = semiempirical_energies(both, "pm6", get_backend("cpu"), **options)
-    for mol, label in zip(both, found, strict=True):
+    for mol, row in zip(both, found, strict=True):
         alone = run(mol, "pm6", **options)
-        assert label.converged == alone.converged and label.iterations == alone.iterations
-        assert label.energy == pytest.approx(alone.energy, abs=1e-10)
+        assert row.converged == alone.converged and row.iterations == alone.iterations
+        assert row.energy == pytest.approx(alone.energy, abs=1e-10)
 
 
 def test_a_batch_needs_molecules() -> None:

@@ -36,8 +36,8 @@ PRIMITIVES = {"primitive": (1, 1), "contracted": (3, 2), "general": (5, 4)}
 ONE_ELECTRON = ("overlap", "kinetic", "dipole", "nuclear")
 ORIGIN = np.array([0.4, -0.3, 0.2])
 CANCELLATION = INTEGRAL_ABS / 4
-"""25 eps: rounding errors of Cartesian functions that cancel in pure ones; up to 9 eps were observed up to l = 5
-(6)."""
+"""25 eps: rounding errors of Cartesian functions that cancel in pure ones; at most 9 eps were observed, with orbital
+shells up to l = 5 and auxiliary ones up to l = 6."""
 
 
 def with_kernel_spelled_out(text: str) -> str:
@@ -241,9 +241,9 @@ def expected(operator: str, basis: Basis, aux: Basis) -> Array:
 def natural_scale(operator: str, basis: Basis, aux: Basis) -> Array:
     """Size of the numbers that are summed in every block; errors of a few eps times this are unavoidable.
 
-    A pure function is a sum of cartesian ones that may cancel: this is the largest cartesian element of the block
-    (point charges summed by size; for the kinetic energy overlaps times the smoother shell's exponents as well, which
-    it is a difference of).
+    A pure function is a sum of cartesian ones that may cancel: this is the largest cartesian element of the block, with
+    absolute contributions of point charges. The kinetic energy is itself a difference, of terms as large as the overlap
+    times an exponent: that of the smoother shell is added.
     """
     bases = [cartesian(b) for b in sides(operator, basis, aux)]
     scale = block_maxima(np.abs(_other_program(operator, bases, "_cart", magnitudes=True)), bases)
@@ -354,8 +354,8 @@ def assert_blocks(got: Array, operator: str, basis: Basis, aux: Basis, what: str
     """Every block agrees with libcint's to 1e-12 of its largest element, whatever the algorithm.
 
     Otherwise it must agree with the reference, which is tested against forty digits: some of libcint's blocks, between
-    a tight and a smooth function on different centres, are accurate to 1e-5 only. Pure functions that cancel may have
-    the rounding of the cartesian ones they are sums of.
+    a tight and a smooth function on different centres, are accurate to 1e-5 only. Where the cartesian terms of a pure
+    function cancel, their rounding errors are allowed.
     """
     bases = sides(operator, basis, aux)
     rounding = CANCELLATION * natural_scale(operator, basis, aux) + SMALLEST

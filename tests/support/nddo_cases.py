@@ -52,7 +52,11 @@ ROWS = tuple((name, method) for name, record in elements()["molecules"].items() 
 
 
 def molecule_of(record: dict[str, Any], method: str = "") -> Molecule:
-    """RM1 counts no f electrons, and the lowest multiplicity with them is then the one of the record."""
+    """The molecule of a record.
+
+    With RM1 f electrons belong to the core. The record has the multiplicity of the valence electrons, while `Molecule`
+    counts all electrons: their lowest multiplicity is used.
+    """
     R_ax = np.array(record["coordinates_angstrom"]) / BOHR_IN_ANGSTROM
     return Molecule(record["symbols"], R_ax, record["charge"], None if method == "RM1" else record["multiplicity"])
 

@@ -1,6 +1,6 @@
 """Reference energies and gradients with scalar relativity: rows of tests/data/x2c_references.json.
 
-A row says all about its calculation; `tools/make_x2c_references.py` writes them, `tools/compare_x2c.py` compares.
+A row describes its calculation completely; `tools/make_x2c_references.py` writes them, `tools/compare_x2c.py` compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE = DATA / "x2c_references.json"
 SPEED_OF_LIGHT = 137.03599967994
 """That of PySCF."""
 RELATIVE = 1e-11
-"""Of the energy, if that is more than ENERGY."""
+"""Tolerance as a fraction of the energy, where that is larger than ENERGY or ENERGY_GRID."""
 GRADIENT = 1e-6
 """Hartree/Bohr."""
 CONVERGED = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
@@ -75,7 +75,8 @@ def calculate(row: Row, backend: str = "cpu") -> cuanto.Result:
 def closed_shell_energy(row: Row) -> tuple[float, bool]:
     """Energy of an atom or ion by the SCF of spherical atoms, and whether it converged.
 
-    It makes the guess of molecules and, for closed shells, solves the same equations: a fast way to all elements.
+    That SCF, which makes the guess for molecules, solves the same equations for closed shells and is fast enough to
+    test every element.
     """
     mol, model = molecule_of(row), OneElectronModel(SPEED_OF_LIGHT, row["nuclear_model"] == "gaussian")
     electrons = list(BY_MOMENTUM[mol.nelectron])

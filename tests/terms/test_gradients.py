@@ -49,13 +49,13 @@ MODELS = {
     "core with x2c": OneElectronModel(30.0, gaussian_nuclei=True),  # a small speed of light: large effects
 }
 CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
-SLOW = ("nuclear repulsion", "exchange", "long-range exchange", "coulomb fitted for j")
+NOT_ON_SIMT = ("nuclear repulsion", "exchange", "long-range exchange", "coulomb fitted for j")
 """Terms not tested on `simt`: without kernels, or covered by tests/coulomb/test_exchange_forces.py."""
 
 
 @cache
 def device_of(name: str) -> Backend:
-    """A backend; batches of integrals of `simt` are computed by the CPU, which is faster, all other kernels are not."""
+    """A backend; for `simt` the CPU computes batches of integrals, which is faster; other kernels run on `simt`."""
     return Device() if name == "simt" else get_backend(name)
 
 
@@ -136,7 +136,7 @@ def test_dispersion(kind: str, functional: str) -> None:
 @pytest.mark.parametrize(
     ("name", "backend"),
     [
-        *((name, "simt") for name in NAMES if name not in SLOW),
+        *((name, "simt") for name in NAMES if name not in NOT_ON_SIMT),
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in NAMES if name != "nuclear repulsion"),
     ],
 )

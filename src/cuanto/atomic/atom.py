@@ -16,7 +16,7 @@ from cuanto.atomic.species import SPECIES, Species
 from cuanto.errors import require
 
 SPEED_OF_LIGHT = 137.03599976
-"""In atomic units; the default of the thesis."""
+"""In atomic units; the default of D. Hennessey's thesis (Alberta 2018), whose results it reproduces."""
 MIN_EXPONENT, MAX_EXPONENT = 1e-10, 1e20
 """Beyond these limits, intermediate values of g functions overflow or underflow."""
 
@@ -74,7 +74,9 @@ class Atom:
         require(self.basis.nsym == self.occupation.nsym, f"{given}: give the same number of both")
         for i, (species, size) in enumerate(zip(SPECIES, self.basis.sizes, strict=False)):
             shells = self.occupation.shells(i)
-            require(shells <= size, f"{shells} occupied shells {species.label} and {size} functions: give more")
+            require(
+                shells <= size, f"{shells} occupied shells {species.label} and {size} functions: give more functions"
+            )
 
     @property
     def electrons(self) -> float:

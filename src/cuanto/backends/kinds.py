@@ -81,7 +81,7 @@ def kind_of(job: Job) -> Kind:
 
 @dataclass(frozen=True)
 class GroupNeed:
-    """Storage of the group schedule in numbers: per block, and per ket lane (sums, slots)."""
+    """Storage of the group schedule, as a count of numbers: `uniforms` per block, `sums` and `slots` per ket lane."""
 
     uniforms: int
     sums: int
@@ -95,7 +95,7 @@ class GroupNeed:
 def group_lanes(
     job: Job, need: GroupNeed, real_bytes: int, shared_limit: int, multiprocessors: int = 1
 ) -> tuple[int, int]:
-    """Kets per block and bytes of shared memory (0: scratch in global memory), for enough blocks."""
+    """Kets per block, few enough to occupy all multiprocessors, and bytes of shared memory (0: use global memory)."""
     useful = 1
     while useful < min(job.kets, 32) and job.bras * -(-job.kets // (2 * useful)) >= multiprocessors:
         useful *= 2

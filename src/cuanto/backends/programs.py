@@ -89,7 +89,7 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
     return found
 
 
-def noted(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> bool:
+def is_cached(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> bool:
     """Whether the tables of a class, or at least its cost, are on the disk."""
     class_ = (operator, bra, ket, algorithm)
     return tables_path(*class_, levels).exists() or _cost_path(*class_).exists()

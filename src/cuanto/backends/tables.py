@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from cuanto.backends import cache as disk
 from cuanto.backends.base import Class
-from cuanto.backends.programs import class_cost, class_tables, noted, tables_path
+from cuanto.backends.programs import class_cost, class_tables, is_cached, tables_path
 from cuanto.kernels.spec import Shells
 from cuanto.workers import usable_cores
 
@@ -31,7 +31,7 @@ WORTH_PROCESSES = 8
 def expect(classes: Iterable[Class], levels: bool) -> None:
     """Start to make the tables of classes that will be needed soon, of which nothing is in the cache."""
     share = usable_cores() // 2  # the others compile
-    missing = [c for c in classes if _momentum(c) >= SMALLER and not noted(*c, levels)]
+    missing = [c for c in classes if _momentum(c) >= SMALLER and not is_cached(*c, levels)]
     if share > 1 and len(missing) >= WORTH_PROCESSES:
         threading.Thread(target=_make, args=(missing, levels, share), name="cuanto-tables", daemon=True).start()
 

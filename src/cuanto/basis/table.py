@@ -8,7 +8,7 @@ from cuanto.errors import require
 from cuanto.system.text import quote
 
 EXPONENTS = (1e-8, 1e15)
-"""Smallest and largest exponent: beyond, integrals overflow."""
+"""Smallest and largest exponent that is accepted; integrals overflow or underflow outside this range."""
 MAX_PRIMITIVES = 100
 """Largest number of primitives of a shell; published sets have up to about 40."""
 

@@ -35,7 +35,7 @@ MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 MAX_BATCH_ATOMS = 100
 """Largest number of atoms of molecules that share a task on a CPU, where several processes share the memory."""
 TASKS_PER_PROCESS = 4
-"""Tasks per process: starting one takes a second or two. An optimisation takes longer."""
+"""Fewest tasks for which a process is worth its start of a second or two; for optimisations one is enough."""
 MAX_SUBMITTED = 1000
 """Tasks submitted ahead of their results."""
 MAX_TRIES = 2
@@ -149,14 +149,14 @@ class Batch:
         """Compute all rows, in the order of the entries, and write the table."""
         begin = time.perf_counter()
 
-        def finished(row: Row) -> None:
+        def finish(row: Row) -> None:
             self.counts.add(row)
             self.counts.seconds = time.perf_counter() - begin
             watch(row)
 
-        waiting = self._finish_known(finished)
+        waiting = self._finish_known(finish)
         for row in self._compute(waiting):
-            finished(row)
+            finish(row)
         rows = [self._row(entry) for entry in self.entries]
         self.counts.seconds = time.perf_counter() - begin
         if self.table is not None:
@@ -170,18 +170,18 @@ class Batch:
         found = self._rows[entry.key]
         return found if found.entry is entry else Row(**{**vars(found), "entry": entry})
 
-    def _finish_known(self, finished: Watcher) -> list[Entry]:
+    def _finish_known(self, finish: Watcher) -> list[Entry]:
         """Finish the entries that are known from the journal or cannot be read; return the others."""
         known = {} if self._journal is None else self._journal.read()
         waiting: dict[str, Entry] = {}
         for entry in self.entries:
             if entry.molecule is None:
-                finished(self._row(entry))
+                finish(self._row(entry))
             elif entry.key in self._rows:
                 continue
             elif entry.key in known:
                 self._rows[entry.key] = Row.of(entry, known[entry.key], known=True)
-                finished(self._rows[entry.key])
+                finish(self._rows[entry.key])
             else:
                 waiting.setdefault(entry.key, entry)
         return list(waiting.values())

@@ -45,7 +45,7 @@ TASKS = ("energy", "gradient", "optimize", "frequencies", "md", COUNTERPOISE)
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to compute: molecules as they are named, `keywords` of `cuanto.energy`, and paths of outputs by kind.
+    """What to compute: molecules as the user names them, `keywords` of `cuanto.energy`, and paths of outputs by kind.
 
     `driver`: one of TASKS, with `settings` of its own.
 
@@ -158,7 +158,7 @@ def output_paths(job: Job, labels: Sequence[str]) -> list[dict[str, str]]:
             if path != STDOUT:
                 require_writable(path, *job.inputs)
             elif name != "json":
-                raise InputError(f"--{name} - is not possible: only --json can go to standard output")
+                raise InputError(f"{dashes}{name} cannot go to standard output (-): only {dashes}json can")
             file = path if path == STDOUT else str(Path(path).resolve())
             other, owner = seen.setdefault(file, (name, label))
             if other != name:
@@ -196,9 +196,9 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
 def _prepare(
     molecule: Molecule, model: Model, job: Job, outputs: Mapping[str, str]
 ) -> tuple[Request, str, Checkpoint | None]:
-    """Check a request and find its device, basis sets and restart file: the request, its basis in words, a checkpoint.
+    """Check a request and find its device, basis sets and restart file, before anything is printed.
 
-    All of this happens before anything is printed.
+    Returns the request, a description of its basis, and a checkpoint if one is to be written.
     """
     from cuanto import api
     from cuanto.basis import Basis

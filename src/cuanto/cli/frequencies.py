@@ -115,7 +115,11 @@ Journal = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="Processes; 0: only this one. \\[default: cores, if it takes long]", rich_help_panel=MANY),
+    typer.Option(
+        min=0,
+        help="Processes; 0: only this one. \\[default: one per core; only this one on a GPU or for short runs]",
+        rich_help_panel=MANY,
+    ),
 ]
 Scheduler = Annotated[
     str | None,

@@ -48,7 +48,7 @@ def heading(functional: Functional) -> str:
     words = [kind]
     if separation := functional.range_separation:
         near, far = 100 * separation.alpha, 100 * (separation.alpha + separation.beta)
-        words = [f"range-separated {kind}", f"exact exchange {near:g} % near to {far:g} % far"]
+        words = [f"range-separated {kind}", f"exact exchange {near:g} % at short range, {far:g} % at long range"]
         words.append(f"omega {separation.omega:g}")
     elif functional.exact_exchange:
         words = [f"hybrid {kind}", f"exact exchange {100 * functional.exact_exchange:g} %"]

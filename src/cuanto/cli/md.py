@@ -78,7 +78,7 @@ def md(
     verbose: Verbose = False,
     **flags: Any,
 ) -> None:
-    """Move the atoms of a molecule in time; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
+    """Run molecular dynamics; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
 
     The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.
     """

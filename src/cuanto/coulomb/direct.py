@@ -129,7 +129,7 @@ class DirectJK:
         D_npq = xp.asarray(D, dtype=np.float64)
         if D_npq.ndim not in (2, 3) or D_npq.shape[-2:] != (n, n) or not len(D_npq):
             raise InputError(f"a density is {n} x {n} here, an array of shape {D_npq.shape} was given")
-        if not np.isfinite(float(D_npq.sum())):  # one number: reductions of other types are compiled for seconds
+        if not np.isfinite(float(D_npq.sum())):  # CuPy would compile another reduction, such as all(), for seconds
             raise InputError("the density has elements that are not finite numbers")
         return D_npq.reshape(-1, n, n)
 
@@ -181,16 +181,16 @@ class IncrementalJK(JKBuilder):
         return J, K
 
     def coulomb_sources(self, D_pq: Any) -> Sources | None:
-        """The density itself."""
+        """The electron density itself as the source of J; None for an attenuated operator."""
         return Sources(repulsion=True) if self.direct.options.omega is None else None
 
     def coulomb_gradient(self, D_pq: Any) -> Array:
-        """By the J engine, one Hermite order higher."""
+        """Gradient of the Coulomb energy by the J engine, one Hermite order higher."""
         direct = self.direct
         return electronic_gradient(direct.basis, D_pq, Sources(repulsion=True), direct.backend, direct.options.omega)
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """By quartets of shells."""
+        """Gradient of the exchange energy by quartets of shells."""
         return exchange_gradient(self.direct.basis, D_spq, self.direct.exchange_forces)
 
     def notes(self) -> Sequence[str]:
@@ -208,7 +208,7 @@ class IncrementalJK(JKBuilder):
         return found
 
     def in_double(self) -> IncrementalJK | None:
-        """Without stored integrals, for one density."""
+        """A builder in double precision that stores no integrals; None if this one is in double precision."""
         direct, options = self.direct, self.direct.options
         if options.precision == "double":
             return None

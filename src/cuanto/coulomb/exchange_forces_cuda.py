@@ -62,8 +62,8 @@ class PairsWithSlopes:
 class Monomials:
     """The functions of a basis in terms of monomials, the only functions that the kernels handle.
 
-    `place`: first monomial of each function's shell and column, by that column's first function; `atom` of each
-    monomial; `matrix` [function, monomial], None if it is the identity.
+    `place[p]`: index of the first monomial, where function p is the first of a contraction column of a shell (0 for
+    all other functions); `atom` of each monomial; `size`: number of monomials.
     """
 
     def __init__(self, basis: Basis) -> None:
@@ -152,19 +152,18 @@ class CudaExchangeForces:
         return -2.0 * self.backend.to_host(gradient.sum(axis=0))
 
     def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
-        """Add the forces of all quartets; as many classes run concurrently as their lists of quartets fit into
-        memory."""
+        """Add the forces of all quartets, in rounds of classes whose lists of quartets fit into memory together."""
         name = "double" if real == np.float64 else "float"
-        meeting = [
+        bras_and_kets = [
             (one, other) if bra_first(one.momenta, other.momenta) else (other, one)
             for n, one in enumerate(pairs)
             for other in pairs[n:]
         ]
-        kernels = [self._kernels(bra.momenta, ket.momenta, name) for bra, ket in meeting]
+        kernels = [self._kernels(bra.momenta, ket.momenta, name) for bra, ket in bras_and_kets]
         room = self._room()
         work = [
             _Work(own, bra, ket, begin, end)
-            for own, (bra, ket) in zip(kernels, meeting, strict=True)
+            for own, (bra, ket) in zip(kernels, bras_and_kets, strict=True)
             for begin, end in _ranges(bra, ket, top, common["lower"], room)
         ]
         for some in _rounds(work, room):
@@ -196,7 +195,7 @@ class CudaExchangeForces:
         return Launch(program, blocks, values | more)
 
     def _kernels(self, bra: Momenta, ket: Momenta, real: str) -> list[tuple[Program, ForceKernel]]:
-        """Kernels of a class, which are being compiled."""
+        """Start to compile the kernels of a class, and return them."""
         kernels = force_kernels(bra, ket, real, self.backend.traits.shared_limit)
         return [(self.backend.compile(kernel.source), kernel) for kernel in kernels]
 

@@ -42,9 +42,10 @@ class Sources:
     """Charges and operators that act on the electron density; those of several terms are added.
 
     `points`: charges (positive for nuclei, which come first) and their positions; `exponents`: those of Gaussian charge
-    distributions in place of points; `fit`: a fitting basis, with the coefficients of the density that repels the
-    electrons in place of their own (`repulsion`). `kinetic`: whether the kinetic energy counts; `overlap`: M_pq of an
-    energy sum_pq M_pq S_pq; `operators`: one-electron operators with the factors of their components.
+    distributions in place of points. The electrons are repelled by their own density if `repulsion` is set, or by a
+    fitted one: `fit` is a fitting basis and the coefficients. `kinetic`: whether the kinetic energy is included;
+    `overlap`: M_pq of an energy sum_pq M_pq S_pq; `operators`: one-electron operators with the factors of their
+    components.
     """
 
     points: tuple[Array, Array] | None = None
@@ -139,7 +140,7 @@ def _charges(basis: Basis, D_npq: Any, sources: Sources, backend: Backend) -> tu
 
 
 def _add_forces(gradient: Any, potentials: Potentials, X: Any) -> None:
-    """Add the derivative with respect to the centres of all charges in the potentials of the others, [centre, axis]."""
+    """Add the derivative of the energy of all charges in the potentials of the others, [centre, axis]."""
     parts = []
     for c, V in zip(potentials.bras, potentials.hermite(X[None]), strict=True):
         values = potentials.steps.potential(c, V, 1)
@@ -157,7 +158,10 @@ def add_block_forces(
 def _add_overlap(
     gradient: Any, blocks: Sequence[PairBlock], X: Any, size: int, kinetic: float, backend: Backend
 ) -> None:
-    """Add the derivatives of kinetic energy and overlap; weights of the latter follow those of the former by `size`."""
+    """Add the derivatives of kinetic energy and overlap.
+
+    In X the weights of the overlap begin `size` elements after those of the kinetic energy.
+    """
     values = {"kinetic": kinetic, "X": X, "size": size}
     backend.launch_all([_launch("j_overlap", block, gradient, values, backend) for block in blocks])
 
@@ -165,7 +169,7 @@ def _add_overlap(
 def _launch(
     step: str, block: PairBlock, gradient: Any, values: Mapping[str, Any], backend: Backend, higher: int = 0
 ) -> Launch:
-    """A step that adds forces; chunks of the CPU have more pairs than sums."""
+    """A launch that adds forces; on a CPU a chunk has at least as many pairs as there are sums to merge."""
     a, b = block.bra, block.ket
     program = backend.compile(step_source(backend.traits.language, step))
     own = {**block.pairs(tuples_on(backend), higher), **block.density_offsets, **a.arguments("a"), **b.arguments("b")}

@@ -49,7 +49,7 @@ class MetricReport:
 
     def __str__(self) -> str:
         if self.left_out:
-            return f"{self.method}, {self.left_out} functions left out that repeat others to {self.delta:.1e}"
+            return f"{self.method}, {self.left_out} functions left out as linearly dependent to within {self.delta:.1e}"
         if not self.raised:
             return f"{self.method}, smallest pivot {self.smallest:.1e}"
         return f"{self.method}, {self.raised} eigenvalues raised to {self.delta:.1e}, norm of E {self.perturbation:.1e}"

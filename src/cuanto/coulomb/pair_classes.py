@@ -24,7 +24,7 @@ from cuanto.kernels.recurrences.components import function_count
 
 @dataclass(frozen=True)
 class PairClass:
-    """Pairs of one class; a shell with itself counts half, so that unique quartets add up with their transposes.
+    """Pairs of one class; that of a shell with itself has a factor 1/2, since transposes of quartets are added too.
 
     Bras are sorted by descending bound; kets, one for each contraction column of a pair, by number of primitives.
     """
@@ -83,7 +83,7 @@ class DevicePairs:
 
 
 def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> list[PairClass]:
-    """All pairs of shells without bounds, high momenta first; smaller primitive pairs are neglected."""
+    """All pairs of shells, high momenta first, with bounds of zero; primitive pairs below `threshold` are neglected."""
     n = basis.nbf
     owner, _ = segment_of_function(segments(basis), n)
     batches = basis_pairs(basis, lambda p, q: p * n + q, threshold, split=False)
@@ -93,7 +93,7 @@ def pair_classes(basis: Basis, threshold: float, omega: float | None = None) -> 
 def derivative_pair_classes(
     basis: Basis, shells: DerivativeShells, threshold: float, omega: float | None = None
 ) -> list[PairClass]:
-    """Pairs of a shell of derivatives and a shell of the basis without bounds, as bras."""
+    """Pairs of a shell of derivatives and a shell of the basis, as bras; bounds are still zero."""
     n, classes = basis.nbf, segments(basis)
     owner, _ = segment_of_function(classes, n)
     owner_k = np.zeros(shells.size, dtype=np.int32)
@@ -120,7 +120,11 @@ def segment_of_function(classes: Sequence[SegmentClass], nbf: int) -> tuple[Ints
 def _pair_class(
     nbf: int, owner: Ints32, batch: BraBatch, omega: float | None, owner_k: Ints32 | None = None
 ) -> PairClass:
-    """`owner`: segment of each function; `owner_k`: of each first function, if that is part of a derivative."""
+    """The pairs of a batch as a class, with bounds of zero.
+
+    `owner`: segment of each basis function; `owner_k`: segment of each derivative function, if the first shells of the
+    pairs are derivatives.
+    """
     na, nb = (function_count(l, pure) for l, pure in zip(batch.shells.l, batch.shells.pure, strict=True))
     columns = batch.columns
     first = batch.rows.reshape(batch.count, columns, -1)[:, :, 0]

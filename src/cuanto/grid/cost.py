@@ -23,7 +23,7 @@ SAMPLE_POINTS = 6_000
 """Points around each of a few atoms by which partitions are compared."""
 SAMPLED_ATOMS = 2
 SAMPLED_FROM = 5
-"""Number of neighbours whose points are considered."""
+"""Number of atoms nearest to each of them, itself included, whose points are considered."""
 EDGES = (1.5, 2.0, 3.0, 4.5, 7.0, 12.0)
 FRACTIONS = (0.0, 0.4, 0.6, 0.75)
 FIRST_EDGE, FIRST_FRACTION = 1, 1
@@ -32,15 +32,17 @@ FIRST_EDGE, FIRST_FRACTION = 1, 1
 
 @dataclass(frozen=True)
 class DeviceCost:
-    """Seconds per unit of work of one iteration; `piece`: points that are treated at once.
+    """Seconds per unit of work of one iteration, and sizes of the units.
 
-    `points` and `functions`: multiples to which groups are padded; `batch`: seconds for all pieces of one size.
+    Seconds per point and pair of functions (`product`), per point and function (`value`), per element of a piece's
+    matrix (`element`), per piece (`overhead`), and per batch of pieces of one size (`batch`).
+    `piece`: points that are treated at once; `points` and `functions`: multiples to which groups are padded.
     """
 
     product: float
     value: float
     element: float
-    group: float
+    overhead: float
     piece: int
     points: int
     functions: int
@@ -51,20 +53,20 @@ class DeviceCost:
         n = -(-points // self.points) * float(self.points)
         f = -(-functions // self.functions) * float(self.functions)
         pieces = np.maximum(1.0, np.round(n / self.piece))
-        work = n * f * (f * self.product + self.value) + pieces * (f * f * self.element + self.group)
+        work = n * f * (f * self.product + self.value) + pieces * (f * f * self.element + self.overhead)
         return float(work[functions > 0].sum())
 
     def piece_seconds(self, points: int, functions: int) -> float:
         """Time of one piece."""
         product = points * functions * (functions * self.product + self.value)
-        return product + functions**2 * self.element + self.group
+        return product + functions**2 * self.element + self.overhead
 
 
 def _measured(language: str, points: int, functions: int) -> DeviceCost:
     names = ("product", "value", "element", "piece", "batch")
-    product, value, element, group, batch = (tuning.number(language, f"grid.{name}_seconds") for name in names)
+    product, value, element, overhead, batch = (tuning.number(language, f"grid.{name}_seconds") for name in names)
     piece = tuning.size(language, "grid.piece_points")
-    return DeviceCost(product, value, element, group, piece, points, functions, batch)
+    return DeviceCost(product, value, element, overhead, piece, points, functions, batch)
 
 
 COSTS = {"cpu": _measured("cpu", 24, 8), "cuda": _measured("cuda", 64, 32)}

@@ -36,7 +36,7 @@ class GridSettings:
     `level`: coarse, medium, fine, ultrafine, superfine, or (radial shells, points per shell) for every element.
     `partition`: Becke's cells shifted by Treutler's function of Bragg-Slater radii (`becke`), by Becke's own
     (`becke-bragg`), or not (`becke-plain`); `stratmann`: cells of finite range, for large molecules.
-    `pruning`: fewer points per shell near the nucleus and far outside (`nwchem`); `auto`: for levels, not for numbers.
+    `pruning`: fewer points per shell near the nucleus and far outside (`nwchem`); `auto`: for named levels only.
     `cube_edge` (Bohr) and `sphere_fraction` (of the radial shells) of the groups of points: by a cost model if None.
     `threshold`: functions that are smaller in a whole group are neglected there.
     `store`: keep the values of functions, or recompute them in every pass; `density` from orbitals or from the matrix.
@@ -50,7 +50,9 @@ class GridSettings:
     partition: str = choice("becke", PARTITIONS, "Partition of space among the atoms.")
     pruning: str = choice("auto", PRUNINGS, "Fewer points on some shells.")
     cube_edge: float | None = option(None, "number", "Edge of cubes.", low=0.5, high=1000.0, unit="Bohr")
-    sphere_fraction: float | None = option(None, "number", "Radial shells in spheres.", low=0.0, high=1.0)
+    sphere_fraction: float | None = option(
+        None, "number", "Fraction of the radial shells grouped by spheres.", low=0.0, high=1.0
+    )
     threshold: float = number(3e-9, 1e-20, 1e-3, "Smallest significant function.")
     store: str = choice("auto", STORES, "Store the values of functions.")
     density: str = choice("auto", DENSITIES, "Source of the density.")

@@ -1,12 +1,12 @@
 """Texts of the NDDO kernels: integrals, exchange and gradient of all pairs of two kinds of atoms.
 
 A kind is the principal quantum numbers of s, p and d; everything else about an element is data, and repulsion and
-exchange need only the numbers of orbitals. An item is a pair: one of `rows` x `columns` atoms of a molecule, of
-molecules of one composition; with `triangle`, both are of one kind and each pair is computed once. A CPU processes
-whole rows at once, with the columns in the lanes of its vectors; a GPU has a thread for a pair. Repulsion goes to
-G[product on an
-atom, product on another], so that the Coulomb part of a Fock matrix is a product of a matrix and a vector; exchange of
-a pair reads one block and writes blocks of its own: no two threads add to the same element.
+exchange need only the numbers of orbitals. A launch covers all molecules of a batch, which have the same composition.
+An item is one of the `rows` x `columns` pairs of atoms of a molecule; with `triangle` both atoms are of one kind, and
+each pair is computed once. A CPU processes whole rows at once, with the columns in the lanes of its vectors; a GPU has
+a thread for each pair. Repulsion is stored as G[product on one atom, product on the other], so that the Coulomb part of
+a Fock matrix is a product of a matrix and a vector. Exchange of a pair reads one block and writes blocks of its own: no
+two threads add to the same element.
 """
 
 from __future__ import annotations

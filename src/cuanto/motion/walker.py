@@ -117,9 +117,9 @@ class Walker:
             optimizer.prepareFirstStep()
             while True:
                 energy, g, X = optimizer.E, optimizer.gradx.copy(), optimizer.X.copy()
-                stands = self._point(X, energy, g, X)
-                if stands.satisfied and self._criteria.flat(Measures.of(stands.free_gradient_ax, None)):
-                    yield stands  # a step of length zero has no direction
+                point = self._point(X, energy, g, X)
+                if point.satisfied and self._criteria.flat(Measures.of(point.free_gradient_ax, None)):
+                    yield point  # a step of length zero has no direction
                     return
                 self._propose()
                 yield self._point(X, energy, g, optimizer.X)
@@ -141,15 +141,15 @@ class Walker:
             X = optimizer.X.copy()
             yield self._point(X, optimizer.E, optimizer.gradx.copy(), X)
             while optimizer.state not in (done.CONVERGED, done.FAILED):
-                way = optimizer.IRC_info["direction"]
+                direction = optimizer.IRC_info["direction"]
                 self._propose()
                 before = optimizer.Xprev.copy()
                 energy, X = self._evaluate()
                 g = optimizer.gradx.copy()
                 optimizer.evaluateStep()
-                turned = optimizer.IRC_info["direction"] != way
-                accepted = turned or np.array_equal(optimizer.X, X)
-                yield self._point(X, energy, g, before if accepted else None, way)
+                reversed_now = optimizer.IRC_info["direction"] != direction
+                accepted = reversed_now or np.array_equal(optimizer.X, X)
+                yield self._point(X, energy, g, before if accepted else None, direction)
 
     def _propose(self) -> None:
         """Let geomeTRIC take a step, after it has built new coordinates if it has to."""

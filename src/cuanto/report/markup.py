@@ -45,7 +45,7 @@ def number(value: float, digits: int, unit: str = "") -> str:
 
 
 def seconds(value: float) -> str:
-    """A time in words, with at most three or four figures."""
+    """Format a time in minutes, seconds or milliseconds."""
     if value >= 120:
         return f"{value / 60:.1f} min"
     return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.1f} ms"

@@ -25,7 +25,7 @@ CLEARLY_UNSTABLE = -1e-4
 TOLERANCE = 1e-3
 """Residual of the eigenvector: its direction matters, not its digits."""
 TOLERANCE_NEAR_ZERO = 1e-4
-"""The same for curvatures near zero, whose error is its square over their distance to the next one."""
+"""The same for a curvature near zero, whose error is the residual squared over the distance to the next curvature."""
 TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT_CURVATURE = 2e-6

@@ -62,8 +62,8 @@ def additive_dipole(D: float, target: float) -> float:
     return _root(interaction, target)
 
 
-def additive_linear(D: float, target: float) -> float:
-    """rho of a quadrupole with its charges at D and 2 D: [1/rho - 2/sqrt(rho^2 + D^2) + 1/sqrt(rho^2 + 2 D^2)]/8."""
+def additive_quadrupole(D: float, target: float) -> float:
+    """rho with [1/rho - 2/sqrt(rho^2 + D^2) + 1/sqrt(rho^2 + 2 D^2)]/8 = target, for charges at (+-D, +-D)."""
     squared = D * D
     return _root(
         lambda rho: 0.125 * (1.0 / rho - 2.0 / sqrt(rho * rho + squared) + 1.0 / sqrt(rho * rho + 2.0 * squared)),
@@ -72,8 +72,8 @@ def additive_linear(D: float, target: float) -> float:
 
 
 def additive_square(D: float, target: float) -> float:
-    """rho of a square quadrupole, whose charges lie at a distance D."""
-    return additive_linear(D / sqrt(2.0), target)
+    """The same for charges at the distance D from the centre of the square."""
+    return additive_quadrupole(D / sqrt(2.0), target)
 
 
 def _root(falling: Callable[[float], float], target: float) -> float:

@@ -105,8 +105,7 @@ class Shells:
         """Additive terms by pair of shells, of the monopoles `0` and `0dd`, and of the `core`.
 
         `sp core` and `pp core` are those of s and p in the attraction to cores and in integrals with d functions; MOPAC
-        limits
-        them for metals, as it does all additive terms of d functions.
+        limits them for metals, as it does all additive terms of d functions.
         """
         found = {"0": 0.5 / self.g["g_ss"]}
         found["core"] = found["0"] if self.core is None else self.core
@@ -114,7 +113,7 @@ class Shells:
             return found
         h_pp = max(MIN_HPP / HARTREE, 0.5 * (self.g["g_pp"] - self.g["g_p2"]))
         found["sp"] = derived.additive_dipole(self.D["sp"], max(MIN_HSP / HARTREE, self.g["h_sp"]))
-        found["pp"] = derived.additive_linear(self.D["pp"], h_pp)
+        found["pp"] = derived.additive_quadrupole(self.D["pp"], h_pp)
         for pair in ("sp", "pp"):
             found[f"{pair} core"] = derived.clip_additive(found[pair]) if self.metal else found[pair]
         if len(self.n) == 3:

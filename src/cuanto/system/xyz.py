@@ -87,7 +87,7 @@ def _atom(line: str, where: str) -> tuple[str | None, Position]:
 
 @cache
 def _warn_unread(comment: str, source: str) -> None:
-    """Say once that a charge or multiplicity that people would understand is not read."""
+    """Warn once about a charge or multiplicity without an equals sign, such as `charge 1`, which is not read."""
     found = {key: match[1] for key, pattern in _UNREAD.items() if (match := pattern.search(comment))}
     if found and found not in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
         meant = " ".join(f"{key}={value}" for key, value in found.items())

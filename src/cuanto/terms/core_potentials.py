@@ -21,9 +21,9 @@ class CorePotentials(Term):
         self.V_pq = core_potentials.matrix(basis, backend=backend)
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """Linear in the density."""
+        """Energy, which is linear in the density, and V_pq."""
         return D_spq.sum(axis=0).reshape(-1) @ self.V_pq.reshape(-1), self.V_pq[None]
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """Basis functions and core potentials move."""
+        """Gradient from the motion of basis functions and core potentials."""
         return core_potentials.gradient(self._basis, D_spq.sum(axis=0), backend=self._backend)

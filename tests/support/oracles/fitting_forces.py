@@ -25,7 +25,7 @@ from oracles.integrals.matrices import BasisLike
 from oracles.integrals.two_electron import coulomb
 
 
-def raised_and_lowered(l_a: int, l_b: int, a_k: Array, b_k: Array, X_AB: float) -> Array:
+def derivative_coefficients(l_a: int, l_b: int, a_k: Array, b_k: Array, X_AB: float) -> Array:
     """E[i, j, t, k] of d/dA along one axis: 2 a E^(i+1) - i E^(i-1), up to t = i + j + 1."""
     E = expansion_coefficients(l_a + 1, l_b, a_k, b_k, X_AB)
     slope = 2.0 * a_k * E[1:]
@@ -41,7 +41,7 @@ def expand_derivative(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike
     order = shell_a.l + shell_b.l + 1
     E_x = []
     for x in range(3):
-        make = raised_and_lowered if x == axis else expansion_coefficients
+        make = derivative_coefficients if x == axis else expansion_coefficients
         result = make(shell_a.l, shell_b.l, a_k, b_k, A[x] - B[x])
         E_x.append(np.pad(result, [(0, 0), (0, 0), (0, order + 1 - result.shape[2]), (0, 0)]))
     i = np.array(cartesian_powers(shell_a.l))[:, None, None, :]

@@ -1,4 +1,4 @@
-"""Linear algebra from CUDA's libraries that CuPy's arrays lack: symmetric products, triangles, streams."""
+"""Operations that CuPy's arrays lack: symmetric products, inverses of triangles, and calls on separate streams."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class CudaLibrary:
         for A, stream in zip(given, self._streams, strict=True):
             stream.wait_event(begin)
             with stream:
-                found.append((call(A), stream.record(), A))  # keeps A alive until then
+                found.append((call(A), stream.record(), A))  # A must not be freed before the call is done
 
-        def taken() -> Iterator[Any]:
+        def results() -> Iterator[Any]:
             for result, done, _ in found:
                 now.wait_event(done)
                 yield result
 
-        return taken()
+        return results()
 
     @cached_property
     def _streams(self) -> list[Any]:
