@@ -14,8 +14,8 @@ their energies in the metric S.
 Here the large component is expanded in orthonormal functions U, the small one in U k with k^T (U^T T U) k = 2c^2, so
 that the vectors (A, B) are orthonormal. Then R = (A A^T)^1/2, and h = O E O^T with the orthogonal factor
 O = (A A^T)^-1/2 A of the polar decomposition of A, whose singular values a are all near one. U comes from a Cholesky
-factor of S, unlike eigenvectors of S or T it does not mix tight functions, with matrix elements of up to 1e8, into
-diffuse ones; it is turned such that A A^T is diagonal.
+factor of S: unlike eigenvectors of S or T it does not mix tight functions, with matrix elements of up to 1e8, into
+diffuse ones. It is rotated such that A A^T is diagonal.
 
 Derivatives: dh depends on dS, dT, dV and dW through E, R and X; only mixing of positive- and negative-energy solutions
 changes X, whose energies differ by 2c^2 at least. `adjoint` returns the matrices that multiply dS, dT, dV and dW; the
@@ -66,7 +66,7 @@ class Decoupling:
         self._E_m, self._Y = backend.linalg.eigh(H)
         n = frame.size
         a2_i, self._Q = backend.linalg.eigh(product(self._Y[:n, n:], self._Y[:n, n:].T))
-        frame.turn(self._Q)
+        frame.rotate(self._Q)
         self._a_i, self._A = xp.sqrt(a2_i), product(self._Q.T, self._Y[:n, n:])
         O = self._A / self._a_i[:, None]
         self._h = product(O * self._E_m[n:], O.T)
@@ -92,9 +92,8 @@ class Decoupling:
         # h = R L R with R = s^-1/2 (s^-1/2 m s^-1/2)^-1/2 s^1/2, m = s + X^T X; at s = 1, R = a and L = h/(a a^T)
         L_ = a * d * a.T
         R_ = 2.0 * product(self._h, d) / a
-        m_ = (
-            -_symmetric(R_) * (a * a.T) ** 2 / (a + a.T)
-        )  # divided differences of m^-1/2; the eigenvalues of m are a^-2
+        # divided differences of m^-1/2; the eigenvalues of m are a^-2
+        m_ = -_symmetric(R_) * (a * a.T) ** 2 / (a + a.T)
         s_ = _symmetric(0.5 * (R_.T * a.T - a * R_.T) - m_ / a**2) + m_
         Xm_, XL_ = product(X, m_), product(X, L_)
         X_ = 2.0 * (Xm_ + product(BE, L_))
@@ -169,7 +168,7 @@ class _Frame:
         """Number of orthonormal functions."""
         return int(self.U_ki.shape[1])
 
-    def turn(self, Q: Any) -> None:
+    def rotate(self, Q: Any) -> None:
         """Replace U by U Q."""
         self.U_ki = self._backend.linalg.product(self.U_ki, Q)
 
@@ -179,7 +178,7 @@ class _Frame:
         return self._backend.linalg.product(self._S_kl, self.U_ki)
 
     def matrix(self, M_kl: Any) -> Any:
-        """Between the orthonormal functions."""
+        """U^T M U: a matrix between the orthonormal functions."""
         product = self._backend.linalg.product
         return _symmetric(product(product(self.U_ki.T, M_kl), self.U_ki))
 
