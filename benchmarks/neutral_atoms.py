@@ -1,4 +1,4 @@
-"""All 118 neutral atoms by Dirac-Hartree-Fock in their default sets and in the generated ones, beside the basis limit.
+"""All 118 neutral atoms by Dirac-Hartree-Fock in default and generated basis sets, compared with the basis limit.
 
     python benchmarks/neutral_atoms.py --json benchmarks/results/neutral_atoms_cpu.json
     python benchmarks/neutral_atoms.py --elements Rn Og          # a few of them
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--elements", nargs="*", default=list(SYMBOLS))
-    parser.add_argument("--ratio", type=float, default=1.65, help="of the set of the limit")
+    parser.add_argument("--ratio", type=float, default=1.65, help="of the even-tempered set for the limit")
     parser.add_argument("--json")
     given = parser.parse_args()
     backend = get_backend(given.backend)
