@@ -4,7 +4,7 @@
 
 Every run is a process of its own. Before the first one all caches are empty: cuanto's, CuPy's, NVRTC's and the
 driver's. The second one finds them filled. The time of the main thread is divided by samples of its stack, taken every
-few milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
+ten milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
 `benchmarks/compilers.py` compiles again without a GPU, with other options.
 """
 

@@ -4,9 +4,10 @@
     python benchmarks/neutral_atoms.py --elements Rn Og          # a few of them
 
 Average of the ground configuration (src/cuanto/data/atoms/configurations.json), Gaussian nucleus, from the core guess.
-`default`: the table of the thesis, or the generated set where it has none; `even`: the generated set; `limit`: an
-even-tempered set of ratio 1.65, within about 1e-10 of the basis limit (see benchmarks/atoms.py). Errors are relative
-to that limit. Exit status 1 if an atom does not converge or an error is above `LARGEST_ERROR`.
+`default`: the table of the thesis (docs/origins/atoms.md), or the generated set for elements that are not in it;
+`even`: the generated set; `limit`: an even-tempered set of ratio 1.65, within about 1e-10 of the basis limit (see
+benchmarks/atoms.py). Errors are relative to that limit. Exit status 1 if an atom does not converge or an error is above
+`LARGEST_ERROR`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ RESIDENT = 160 * MIB
 """Memory that they use (resident set)."""
 ADDRESSES_OF_A_THREAD = 128 * MIB
 """Address space that each BLAS thread reserves."""
+ADDRESSES = "`ulimit -v`"
+GROUP = "the control group (a container or batch system)"
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,6 @@ def require_memory() -> None:
         if limit.origin == ADDRESSES and limit.size < ADDRESS_SPACE + threads * ADDRESSES_OF_A_THREAD:
             # OpenBLAS hangs if it cannot start all of its threads.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-ADDRESSES = "`ulimit -v`"
-GROUP = "the control group (a container or batch system)"
 
 
 def _address_space(root: Path) -> Iterator[Limit]:

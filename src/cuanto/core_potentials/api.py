@@ -74,12 +74,12 @@ def _given(basis: Basis, potentials: Potentials | None) -> list[tuple[int, CoreP
 def _check(atom: int, potential: CorePotential) -> None:
     if len(potential.projected) > MAX_PROJECTOR + 1:
         raise InputError(
-            f"the core potential of atom {atom} has projectors up to l = {len(potential.projected) - 1}; "
+            f"the core potential of atom {atom + 1} has projectors up to l = {len(potential.projected) - 1}; "
             f"they are implemented up to l = {MAX_PROJECTOR}"
         )
     for term in (*potential.local, *(term for terms in potential.projected for term in terms)):
         if not 0 <= term.power <= MAX_POWER or not term.exponent > 0.0:
             raise InputError(
-                f"the core potential of atom {atom} has a term r^{term.power - 2} exp(-{term.exponent:g} r^2); "
+                f"the core potential of atom {atom + 1} has a term r^{term.power - 2} exp(-{term.exponent:g} r^2); "
                 f"powers from -2 to {MAX_POWER - 2} and positive exponents are implemented"
             )

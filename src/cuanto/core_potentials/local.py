@@ -88,7 +88,7 @@ class LocalPart:
         self._arguments = {**self.backend.upload(arrays), "centres": len(atoms), "table": tuples_on(self.backend)}
 
     def _launches(self, kernel: str, higher: int) -> list[tuple[PairBlock, Launch]]:
-        """Launches that write the potentials V of the pairs of all blocks, to a `higher` order than their own."""
+        """Launches that write the potentials V of the pairs of all blocks, with `higher` orders than the pairs have."""
         xp = self.backend.xp
         program, found = self.backend.compile(core_source(self.backend.traits.language, kernel)), []
         for block in self._blocks:

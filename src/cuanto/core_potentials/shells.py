@@ -36,7 +36,7 @@ class ContractedShells:
         return len(self.l)
 
     def chosen(self, entries: Ints) -> tuple[Ints, Ints]:
-        """First primitives of some entries in a new list, and the primitives of this list in the old one."""
+        """Primitives of some entries as a new list: the first of each entry, and the numbers of all in the old list."""
         sizes = (self.first[1:] - self.first[:-1])[entries]
         owner, place = range_members(sizes)
         return range_starts(sizes), self.first[entries][owner] + place

@@ -1,4 +1,4 @@
-"""Matrix elements of p V p = sum_x <d_x p|V|d_x q>, from those of V between derivatives of basis functions.
+"""Matrix elements W_pq = sum_x <d_x p|V|d_x q> of the potential between derivatives of basis functions.
 
 The derivatives of a primitive are combinations of Cartesian shells of one higher and one lower momentum
 (`integrals.derivative`). Those shells are a basis of their own, in which V is computed as in any other basis: for
@@ -22,7 +22,7 @@ from cuanto.kernels.recurrences.components import function_count, shell_scale
 
 @dataclass(frozen=True)
 class _Block:
-    """Primitives of one momentum: their functions from `first`, and those of one kind of derivatives from `start`.
+    """Primitives of one momentum: functions from `first` on, derivative functions of l + 1 or l - 1 from `start` on.
 
     `G_xmk`: d_x of function m = sum_k G_xmk derivative function k; the same for all `count` primitives.
     """
@@ -44,7 +44,7 @@ class _Block:
 
 
 class DerivativeBasis:
-    """Functions of which the derivatives of a decontracted basis, sorted by momentum, are combinations."""
+    """Functions in which the derivatives of a decontracted basis are expanded; its shells are sorted by momentum."""
 
     def __init__(self, basis: Basis) -> None:
         self._primitive, self._blocks = basis, []

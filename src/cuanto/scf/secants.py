@@ -1,4 +1,4 @@
-"""Secants: how the error of a Fock matrix changed with the matrix in earlier SCFs, for those at nearby geometries.
+"""Secants: changes of Fock matrices and of their errors in earlier SCFs, reused at nearby geometries.
 
 DIIS has to learn from its own iterations how the error FD - DF follows the Fock matrix. At the next step of a
 trajectory this has hardly changed, if functions move with their atoms and matrices are in the symmetrically
