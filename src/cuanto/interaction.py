@@ -28,7 +28,7 @@ from cuanto.units import HARTREE_IN_KCAL_PER_MOL
 PER_ATOM = ("atomic_charges", "atomic_spins")
 """Options with a value for each atom of the complex."""
 COMPLEX_ONLY = ("guess", "occupations")
-"""Options that describe the orbitals of the complex only."""
+"""Options that describe the orbitals of the complex; the name of a guess applies to all calculations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ def counterpoise(
     `fragments`: numbers of atoms, in order ('3,3' or [3, 3]), or lists of atoms numbered from 1 ('1-3;4-6' or
     [[1, 2, 3], [4, 5, 6]]); two or more. `charges` and `multiplicities`: of every fragment; neutral, and the lowest
     ones, by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
-    a guess or occupations apply to the complex only.
+    orbitals as a guess and occupations apply to the complex only.
     """
     molecule = Molecule.of(molecule)
     parts = Division(fragments, charges, multiplicities).divide(molecule)

@@ -10,8 +10,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints, range_members, range_starts
 from cuanto.basis import Basis
-from cuanto.errors import InputError
-from cuanto.kernels.spec import MAX_L
+from cuanto.integrals.segments import require_momentum
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +75,7 @@ def _contracted_shells(basis: Basis) -> ContractedShells:
     exponents: list[Array] = []
     coefficients: list[Array] = []
     for number, (shell, offset) in enumerate(zip(basis.shells, basis.offsets.tolist(), strict=True)):
-        if shell.l > MAX_L:
-            raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
+        require_momentum(basis, shell.l)
         pure = int(shell.pure or shell.l < 2)
         for q in range(shell.ncol):
             used = shell.coefficients[:, q] != 0.0
