@@ -30,7 +30,7 @@ from scf_cases import oracle  # noqa: E402
 from x2c_cases import FILE, SPEED_OF_LIGHT, Row, bases, key, molecule_of  # noqa: E402
 
 CLOSED_SHELLS = (86, 78, 68, 54, 46, 36, 28, 18, 10, 2)
-"""Numbers of electrons of ions with closed shells."""
+"""Numbers of electrons in closed shells; each element gets the largest that its nuclear charge allows."""
 PALLADIUM_LIKE = range(61, 71)
 """Lanthanides whose ions with 54 electrons have 4f orbitals among the occupied ones; they get 46 electrons."""
 LARGEST = 1e-6

@@ -138,7 +138,7 @@ def _rows(found: CounterpoiseResult) -> Iterator[tuple[str, float, float]]:
 
 
 def _notes(found: CounterpoiseResult) -> Iterator[str]:
-    """Notes about the complex, and those about fragments whose kind, the text before the colon, is new."""
+    """Notes about the complex, and those about fragments whose kind (the text before a colon) has not occurred yet."""
     seen: set[str] = set()
     for result in found.results:
         kinds = {note: note.split(":")[0] for note in result.notes}

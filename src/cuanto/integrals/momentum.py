@@ -22,8 +22,9 @@ from cuanto.kernels.recurrences.components import function_count, shell_scale
 
 @dataclass(frozen=True)
 class _Block:
-    """Primitives of one momentum: functions from `first` on, derivative functions of l + 1 or l - 1 from `start` on.
+    """Primitives of one momentum l, and the derivative shells of either l + 1 or l - 1 that belong to them.
 
+    `first`: their first function in the basis; `start`: their first function in the derivative basis.
     `G_xmk`: d_x of function m = sum_k G_xmk derivative function k; the same for all `count` primitives.
     """
 

@@ -14,8 +14,8 @@ their energies in the metric S.
 Here the large component is expanded in orthonormal functions U, the small one in U k with k^T (U^T T U) k = 2c^2, so
 that the vectors (A, B) are orthonormal. Then R = (A A^T)^1/2, and h = O E O^T with the orthogonal factor
 O = (A A^T)^-1/2 A of the polar decomposition of A, whose singular values a are all near one. U comes from a Cholesky
-factor of S: unlike eigenvectors of S or T it does not mix tight functions, with matrix elements of up to 1e8, into
-diffuse ones. It is rotated such that A A^T is diagonal.
+factor of S: unlike eigenvectors of S or T, it does not mix tight functions, with matrix elements of up to 1e8, into
+diffuse ones. It is then rotated such that A A^T is diagonal.
 
 Derivatives: dh depends on dS, dT, dV and dW through E, R and X; only mixing of positive- and negative-energy solutions
 changes X, whose energies differ by 2c^2 at least. `adjoint` returns the matrices that multiply dS, dT, dV and dW; the
@@ -92,7 +92,7 @@ class Decoupling:
         # h = R L R with R = s^-1/2 (s^-1/2 m s^-1/2)^-1/2 s^1/2, m = s + X^T X; at s = 1, R = a and L = h/(a a^T)
         L_ = a * d * a.T
         R_ = 2.0 * product(self._h, d) / a
-        # divided differences of m^-1/2; the eigenvalues of m are a^-2
+        # Divided differences of m^-1/2; the eigenvalues of m are a^-2
         m_ = -_symmetric(R_) * (a * a.T) ** 2 / (a + a.T)
         s_ = _symmetric(0.5 * (R_.T * a.T - a * R_.T) - m_ / a**2) + m_
         Xm_, XL_ = product(X, m_), product(X, L_)
@@ -102,13 +102,13 @@ class Decoupling:
         lower_ = product(XL_, X.T) + H_[n:, n:]
         metric_ = product(Xm_, X.T) + M_[n:, n:]
         s_, v_ = s_ + M_[:n, :n], L_ + H_[:n, :n]
-        overlap, potential, c2 = frame.back(s_), frame.back(v_), self._c**2
-        momentum = self._behind_small(self._small, lower_) / (4.0 * c2)
-        kinetic = self._behind_small(frame.U_ki, upper_) + self._behind_small(self._small, metric_) / (2.0 * c2)
+        overlap, potential, c2 = frame.transform_back(s_), frame.transform_back(v_), self._c**2
+        momentum = self._times_small(self._small, lower_) / (4.0 * c2)
+        kinetic = self._times_small(frame.U_ki, upper_) + self._times_small(self._small, metric_) / (2.0 * c2)
         found = Adjoint(_symmetric(overlap), _symmetric(kinetic) - 4.0 * c2 * momentum, potential, momentum)
-        return found if not self.dropped else self._dependence(D_kl, d, s_, found)
+        return found if not self.dropped else self._add_dependence(D_kl, d, s_, found)
 
-    def _behind_small(self, left: Any, M: Any) -> Any:
+    def _times_small(self, left: Any, M: Any) -> Any:
         """left M (U k)^T"""
         product = self._backend.linalg.product
         return product(product(left, M), self._small.T)
@@ -130,7 +130,7 @@ class Decoupling:
             M_[own, own] = -_symmetric(product(left[own] * E_m[n:], Y[own, n:].T))
         return H_, M_
 
-    def _dependence(self, D_kl: Any, d: Any, s_: Any, found: Adjoint) -> Adjoint:
+    def _add_dependence(self, D_kl: Any, d: Any, s_: Any, found: Adjoint) -> Adjoint:
         """Add to the derivative by S: the functions that are kept do not span the basis.
 
         h = S U s^-1 h_U s^-1 U^T S with the kept combinations U, which change with S as well.
@@ -144,7 +144,7 @@ class Decoupling:
         # U^T (sum of M U M_): derivatives by t, v and w are U^T (...) U of those by T, V and W
         for M_kl, M_ in zip(self._matrices[1:], (found.kinetic, found.potential, found.momentum), strict=True):
             U_ = U_ + product(M_kl, product(M_, frame.dual))
-        return replace(found, overlap=found.overlap + direct + frame.moving(2.0 * U_))
+        return replace(found, overlap=found.overlap + direct + frame.overlap_adjoint(2.0 * U_))
 
 
 class _Frame:
@@ -178,19 +178,19 @@ class _Frame:
         return self._backend.linalg.product(self._S_kl, self.U_ki)
 
     def matrix(self, M_kl: Any) -> Any:
-        """U^T M U: a matrix between the orthonormal functions."""
+        """M between the orthonormal functions."""
         product = self._backend.linalg.product
         return _symmetric(product(product(self.U_ki.T, M_kl), self.U_ki))
 
-    def back(self, M: Any) -> Any:
+    def transform_back(self, M: Any) -> Any:
         """U M U^T"""
         product = self._backend.linalg.product
         return product(product(self.U_ki, M), self.U_ki.T)
 
-    def moving(self, U_: Any) -> Any:
+    def overlap_adjoint(self, U_: Any) -> Any:
         """Derivative by S, from that by U: kept combinations (i) mix with those left out (d).
 
-        dV_i = sum_d V_d (V_d^T N dS N V_i) / (s_i - s_d) + (what stays inside), and U = N V s^-1/2 up to a rotation;
+        dV_i = sum_d V_d (V_d^T N dS N V_i) / (s_i - s_d) + (mixing of kept ones), and U = N V s^-1/2 up to a rotation;
         N: normalisation.
         """
         product, dropped, N_k = self._backend.linalg.product, self._dropped, self._scale_k[:, None]
