@@ -1,12 +1,12 @@
-"""The long campaigns of moving atoms as parallel processes: Baker's set, the S22 dimers, frequencies of functionals.
+"""Run long benchmarks of moving atoms as parallel processes: Baker's set, S22 dimers, frequencies of functionals.
 
     python benchmarks/campaign.py --work WORK --results benchmarks/results --seconds 400
     python benchmarks/campaign.py --work WORK --results RESULTS --backend cpu --only water "Water_dimer" oxygen:pbe
 
-Each molecule is a process of its own benchmark, with a record of its own in the folder of --work; all records of a
+Each molecule is computed by a process that runs its benchmark, with a record in the folder of --work; all records of a
 benchmark are then merged into one in the folder of --results. Processes with the GPU share it; the others have one
-thread each. Longest first. Where the time is over, the processes are ended: the same command continues with finished
-molecules and journals of unfinished ones, and with --keep goes on without a limit.
+thread each. The longest start first. When the time is over, the processes are ended. The same command continues: it
+skips finished molecules and uses the journals of unfinished ones. With --keep there is no time limit.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from frequencies import METHODS, MOLECULES
 from optimization import baker_set, totals
 from s22_frequencies import dimers
 
+from cuanto.workers import ONE_THREAD
+
 HERE = Path(__file__).parent
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUANTO_THREADS"), "1")
+LANES = ("s22", "baker", "peer", "frequencies")
 
 
 @dataclass(frozen=True)
 class Task:
-    """A process: its name, the lane whose slots it takes, its record, its arguments, and its expected cost."""
+    """A process: its name, its lane (a benchmark with its own number of slots), record, arguments and expected cost."""
 
     name: str
     lane: str
@@ -138,9 +140,6 @@ def merge(options: argparse.Namespace) -> None:
             save(f"{options.results}/{file}.json", about | {key: joined})
 
 
-LANES = ("s22", "baker", "peer", "frequencies")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", required=True, help="folder of the processes' records, journals and output")
@@ -149,7 +148,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", help="some molecules, dimers, or frequencies as molecule:method")
     parser.add_argument("--lanes", nargs="+", choices=LANES, default=LANES)
     parser.add_argument("--seconds", type=float, default=400.0)
-    parser.add_argument("--keep", action="store_true", help="no limit of time")
+    parser.add_argument("--keep", action="store_true", help="no time limit")
     parser.add_argument("--dimers", type=int, default=6, help="processes of S22")
     parser.add_argument("--molecules", type=int, default=5, help="processes of Baker's set")
     parser.add_argument("--peers", type=int, default=6, help="processes of geomeTRIC with PySCF")

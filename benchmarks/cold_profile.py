@@ -30,7 +30,6 @@ STEPS = {
     "calculation": "everything else",
 }
 RULES = (
-    ("start", ("cold_profile.py",)),
     ("import", ("<frozen importlib",)),
     (
         "cupy compile",
@@ -47,7 +46,7 @@ RULES = (
     ("libraries", ("backends/linalg.py:", "cuda/library.py:", "cupy/linalg/", "cupyx/", "cupy/cublas")),
     ("device", ("cuda/backend.py:synchronize", "cuda/backend.py:download", "cuda/backend.py:to_host")),
 )
-"""Steps by parts of `file:function`; the first rule that fits any frame of the stack counts."""
+"""Steps, and parts of `file:function`; the first rule that matches any frame of the stack counts."""
 
 
 def _names(frame: FrameType | None) -> list[str]:
@@ -62,7 +61,7 @@ def step_of(names: list[str]) -> str:
     """The step that a stack belongs to."""
     if names and "cold_profile.py" in names[0]:
         return "start"
-    for step, parts in RULES[1:]:
+    for step, parts in RULES:
         if any(part in name for name in names for part in parts):
             return step
     return "calculation"
@@ -121,9 +120,8 @@ class Profile:
         where = {step: dict(calls.most_common(25)) for step, calls in self._where.items()}
         compilations = sorted(self.compilations, key=lambda c: float(c["at"]))
         steps = dict(self._steps)
-        return {"main_thread": steps, "calls": dict(self._calls.most_common(40)), "where": where} | {
-            "compilations": compilations
-        }
+        calls = dict(self._calls.most_common(40))
+        return {"main_thread": steps, "calls": calls, "where": where, "compilations": compilations}
 
     def _sample(self) -> None:
         last = time.perf_counter()

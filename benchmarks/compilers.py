@@ -1,4 +1,4 @@
-"""How long NVRTC needs for the kernels of a calculation, without a GPU: by option, by threads, by phase.
+"""Time that NVRTC needs for the kernels of a calculation, without a GPU: by option, by threads, by phase.
 
     python benchmarks/first_minute.py caffeine --sources kernels.json.gz    # on a machine with a GPU
     python benchmarks/compilers.py kernels.json.gz [--threads 1 2 16] [--tiers full mid] [--processes]

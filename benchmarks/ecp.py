@@ -1,4 +1,4 @@
-"""Matrix and gradient of core potentials: seconds, beside PySCF in the same run or the CPU in place of a GPU.
+"""Seconds of the matrix and gradient of core potentials, compared with PySCF in the same run, or a GPU with the CPU.
 
     python benchmarks/ecp.py --peer --json benchmarks/results/ecp_cpu.json
     python benchmarks/ecp.py --backend cuda --json benchmarks/results/ecp_cuda.json
@@ -31,7 +31,7 @@ CASES = [("ru_bpy3", 2, "def2-tzvp")]
 """Geometry, charge and basis."""
 MAX_DIFFERENCE = 1e-9
 ASKED = {"matrix": 0.1, "gradient": 0.3}
-"""Seconds on an H200."""
+"""Target times on an H200, seconds."""
 
 
 def timed(call: Callable[[], Any], repeat: int, backend: Any) -> tuple[float, float, Any]:

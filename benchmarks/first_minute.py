@@ -4,7 +4,7 @@
 
 Every run is a process of its own. Before the first one all caches are empty: cuanto's, CuPy's, NVRTC's and the
 driver's. The second one finds them filled. The time of the main thread is divided by samples of its stack, taken every
-few milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
+ten milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
 `benchmarks/compilers.py` compiles again without a GPU, with other options.
 """
 
@@ -95,7 +95,7 @@ A = cupy.asarray([[2.0, 1.0], [1.0, 3.0]]); (A @ A).get(); t.append(time.perf_co
 cupy.linalg.eigh(A)[0].get(); t.append(time.perf_counter())
 print([b - a for a, b in zip(t, t[1:])])
 """
-"""What any program pays in a new process: import, context, first product, first eigenvalues."""
+"""Times that any program with CuPy spends in a new process: import, context, first product, first eigenvalues."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -140,7 +140,7 @@ def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(name: str, *records: dict[str, Any]) -> None:
-    """Print what matters."""
+    """Print times, steps, compilations and longest calls."""
     for title, record in zip(("empty caches", "full caches"), records, strict=True):
         if "error" in record:
             print(f"{name}, {title}: {record['error']}")

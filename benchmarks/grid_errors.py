@@ -23,7 +23,7 @@ from common import DATA, machine, save
 LEVELS = ("coarse", "medium", "fine", "ultrafine")
 FUNCTIONALS = ("pbe", "r2scan")
 FIRST_ELEMENT = 9
-"""Lighter molecules are in every other test set."""
+"""Lighter molecules are covered by other test sets."""
 
 
 def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
@@ -34,7 +34,8 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
     found = {}
     for name, known in json.loads((DATA / "nddo_elements.json").read_text())["molecules"].items():
         highest = max(ATOMIC_NUMBERS[symbol] for symbol in known["symbols"])
-        if name in names if names else FIRST_ELEMENT <= highest <= heaviest:
+        chosen = name in names if names else FIRST_ELEMENT <= highest <= heaviest
+        if chosen:
             lines = [
                 f"{s} {x} {y} {z}" for s, (x, y, z) in zip(known["symbols"], known["coordinates_angstrom"], strict=True)
             ]

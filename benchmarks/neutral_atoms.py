@@ -1,12 +1,13 @@
-"""All 118 neutral atoms by Dirac-Hartree-Fock in their default sets and in the generated ones, beside the basis limit.
+"""All 118 neutral atoms by Dirac-Hartree-Fock in default and generated basis sets, compared with the basis limit.
 
     python benchmarks/neutral_atoms.py --json benchmarks/results/neutral_atoms_cpu.json
     python benchmarks/neutral_atoms.py --elements Rn Og          # a few of them
 
 Average of the ground configuration (src/cuanto/data/atoms/configurations.json), Gaussian nucleus, from the core guess.
-`default`: the table of the thesis, or the generated set where it has none; `even`: the generated set; `limit`: an
-even-tempered set of ratio 1.65, within about 1e-10 of the basis limit (see benchmarks/atoms.py). Errors are relative
-to that limit. Exit status 1 if an atom does not converge or an error is above `LARGEST_ERROR`.
+`default`: the table of the thesis (docs/origins/atoms.md), or the generated set for elements that are not in it;
+`even`: the generated set; `limit`: an even-tempered set of ratio 1.65, within about 1e-10 of the basis limit (see
+benchmarks/atoms.py). Errors are relative to that limit. Exit status 1 if an atom does not converge or an error is above
+`LARGEST_ERROR`.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--elements", nargs="*", default=list(SYMBOLS))
-    parser.add_argument("--ratio", type=float, default=1.65, help="of the set of the limit")
+    parser.add_argument("--ratio", type=float, default=1.65, help="of the even-tempered set for the limit")
     parser.add_argument("--json")
     given = parser.parse_args()
     backend = get_backend(given.backend)

@@ -1,4 +1,4 @@
-"""The same calculations with two checkouts, alternately: medians of seconds and their ratio.
+"""Run the same calculations alternately with two checkouts: medians of seconds and their ratio.
 
     git worktree add ../before COMMIT
     python benchmarks/two_versions.py ../before . --backend cuda --json FILE
@@ -83,7 +83,7 @@ def run(tree: Path, case: str, backend: str, repeat: int) -> list[float]:
 
 
 def compare(before: Path, after: Path, case: str, backend: str, rounds: int, repeat: int) -> dict[str, Any]:
-    """Medians of both checkouts, the first round being for the kernel cache."""
+    """Medians of both checkouts; the first round fills the kernel cache and does not count."""
     found: dict[Path, list[float]] = {before: [], after: []}
     energies = set()
     for turn in range(rounds + (case != "first call")):
@@ -101,7 +101,7 @@ def compare(before: Path, after: Path, case: str, backend: str, rounds: int, rep
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, help="checkout to compare with")
-    parser.add_argument("after", type=Path, help="checkout that is judged", nargs="?", default=ROOT)
+    parser.add_argument("after", type=Path, help="checkout to test", nargs="?", default=ROOT)
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)

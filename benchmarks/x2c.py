@@ -1,4 +1,4 @@
-"""What scalar relativity costs: the one-electron Hamiltonian and its gradient, with and without X2C.
+"""Cost of scalar relativity: the one-electron Hamiltonian and its gradient, with and without X2C.
 
     python benchmarks/x2c.py --peer --json benchmarks/results/x2c_cost_cpu.json
     python benchmarks/x2c.py --backend cuda --json benchmarks/results/x2c_cost_cuda.json
@@ -24,7 +24,7 @@ from cuanto.terms.x2c import OneElectronModel
 from cuanto.units import SPEED_OF_LIGHT
 
 CASES = {"caffeine": False, "ribavirin": False, "alkane_18": False, "water_24": False, "water_64": True}
-"""Molecules; large ones are for a GPU or many cores."""
+"""Molecules, and whether they are large: for a GPU or many cores."""
 BASIS, AUX = "cc-pvdz", "cc-pvdz-jkfit"
 
 

@@ -1,4 +1,4 @@
-"""Noble gases by X2C beside four components, in the same exponents, with the same nucleus and speed of light.
+"""Noble gases by X2C and with four components: the same exponents, nucleus and speed of light.
 
     python benchmarks/x2c_atoms.py --json benchmarks/results/x2c_atoms.json
 

@@ -1,4 +1,4 @@
-"""Every energy and gradient of the references with X2C (PySCF 2.14, tests/data/x2c_references.json) calculated here.
+"""Compute every X2C energy and gradient of tests/data/x2c_references.json (PySCF 2.14) again and compare.
 
     python tools/compare_x2c.py                          # all rows on the CPU
     python tools/compare_x2c.py --backend cuda --only hydride
@@ -6,9 +6,9 @@
 On the CPU, ions are computed by the SCF of spherical atoms, except for those in the sample of the tests; `--whole`
 computes them like molecules, too.
 
-Rows go to benchmarks/results/x2c_BACKEND.json one by one: an interrupted run continues, and rows that are there are not
-repeated unless --again. Exit status 1: an energy differs by more than 1e-8 Hartree (1e-6 with a grid) or 1e-11 of it,
-whichever is larger, or a gradient by more than 1e-6 Hartree/Bohr.
+Rows are written to benchmarks/results/x2c_BACKEND.json one by one: an interrupted run continues, and rows that are
+there are not repeated unless --again is given. Exit status 1: an energy differs by more than 1e-8 Hartree (1e-6 with a
+grid) or 1e-11 of it, whichever is larger, or a gradient by more than 1e-6 Hartree/Bohr.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def compare(row: Row, backend: str, whole: bool) -> Row:
     }
 
 
-def right(made: Row) -> bool:
+def agrees(row: Row) -> bool:
     """Whether a row agrees with its reference."""
-    same = abs(made["energy_difference"]) < made["tolerance"] and (made["gradient_difference"] or 0.0) < GRADIENT
-    return bool(made["converged"] and same)
+    same = abs(row["energy_difference"]) < row["tolerance"] and (row["gradient_difference"] or 0.0) < GRADIENT
+    return bool(row["converged"] and same)
 
 
 def main() -> int:
@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--whole", action="store_true", help="compute ions like molecules")
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/x2c_BACKEND.json")
     options = parser.parse_args()
     file = options.json or ROOT / "benchmarks" / "results" / f"x2c_{options.backend}.json"
@@ -83,10 +83,10 @@ def main() -> int:
         made = kept[key(row)] = compare(row, options.backend, whole)
         slope = made["gradient_difference"]
         words = f"energy {made['energy_difference']:+.1e}" + ("" if slope is None else f", gradient {slope:.1e}")
-        print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
+        print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if agrees(made) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(record | {"rows": list(kept.values())}, indent=1) + "\n")
-    wrong = [made["row"] for made in kept.values() if not right(made)]
+    wrong = [made["row"] for made in kept.values() if not agrees(made)]
     print(f"{len(kept)} of {len(references())} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0

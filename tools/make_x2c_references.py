@@ -1,4 +1,4 @@
-"""Energies and gradients by PySCF's sfx2c1e, to tests/data/x2c_references.json.
+"""Write energies and gradients by PySCF's sfx2c1e to tests/data/x2c_references.json.
 
     python tools/make_x2c_references.py              # rows that are not there yet
     python tools/make_x2c_references.py --again      # all of them
@@ -127,7 +127,7 @@ def _molecule(name: str) -> tuple[str, str, int, int]:
 
 
 def converge(method: Any) -> float:
-    """Converge a method: the norm of the orbital gradient."""
+    """Converge a method; returns the norm of the orbital gradient."""
     method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = 1e-11, 1e-7, 25, None
     method.kernel()  # rounding keeps energies of heavy atoms from converging that far; the gradient decides
     norm = float(np.linalg.norm(method.get_grad(method.mo_coeff, method.mo_occ)))
@@ -172,7 +172,7 @@ def _gradient(method: Any, row: Row) -> list[list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
     options = parser.parse_args()
     kept = {} if options.again or not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
     done = []
@@ -188,7 +188,7 @@ def main() -> None:
 
 
 def _text(rows: list[Row]) -> str:
-    """A row in each line."""
+    """The rows as JSON, one in each line."""
     return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
 
 

@@ -25,10 +25,10 @@ from cuanto.system import Molecule
 from cuanto.system.fragments import Division, Fragment, Fragments
 from cuanto.units import HARTREE_IN_KCAL_PER_MOL
 
-OF_ATOMS = ("atomic_charges", "atomic_spins")
+PER_ATOM = ("atomic_charges", "atomic_spins")
 """Options with a value for each atom of the complex."""
-OF_COMPLEX = ("guess", "occupations")
-"""Options that describe the orbitals of the complex only."""
+COMPLEX_ONLY = ("guess", "occupations")
+"""Options that describe the orbitals of the complex; the name of a guess applies to all calculations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class CounterpoiseResult:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """All calculations: the complex, then of every fragment the one in the complex and the one alone."""
+        """All calculations: the complex, then every fragment in the complex and alone."""
         return (self.complex, *(result for one in self.fragments for result in (one.in_complex, one.alone)))
 
     @property
@@ -121,7 +121,7 @@ class CounterpoiseResult:
         return Timings(seconds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """All energies as plain data."""
         fragments = [
             {
                 "atoms": list(one.fragment.atoms),
@@ -170,7 +170,7 @@ def counterpoise(
     `fragments`: numbers of atoms, in order ('3,3' or [3, 3]), or lists of atoms numbered from 1 ('1-3;4-6' or
     [[1, 2, 3], [4, 5, 6]]); two or more. `charges` and `multiplicities`: of every fragment; neutral, and the lowest
     ones, by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
-    a guess or occupations apply to the complex only.
+    orbitals as a guess and occupations apply to the complex only.
     """
     molecule = Molecule.of(molecule)
     parts = Division(fragments, charges, multiplicities).divide(molecule)
@@ -197,8 +197,8 @@ def _calculations(
 ) -> Iterator[tuple[str, Molecule, dict[str, Any]]]:
     """Name, molecule and options of every calculation; the complex first."""
     yield "complex", molecule, options
-    common = {name: value for name, value in options.items() if name not in OF_COMPLEX or isinstance(value, str)}
-    of_atoms = {name: list(common[name]) for name in OF_ATOMS if common.get(name) is not None}
+    common = {name: value for name, value in options.items() if name not in COMPLEX_ONLY or isinstance(value, str)}
+    of_atoms = {name: list(common[name]) for name in PER_ATOM if common.get(name) is not None}
     for name, values in of_atoms.items():
         require(len(values) == molecule.natom, f"{name}: give one number for each of the {molecule.natom} atoms")
     for one in fragments:
@@ -212,7 +212,7 @@ def _calculations(
 
 
 def _checked(method: str, basis: object, options: dict[str, Any]) -> dict[str, Any]:
-    """The options; refused is what has no counterpoise correction, or fits one molecule only."""
+    """The options; methods without a counterpoise correction and bases made for one molecule are refused."""
     with errors_about_option("method"):
         if kind_of(method) == "semiempirical":
             raise InputError(f"{method} has no counterpoise correction: use hf or a functional")

@@ -1,4 +1,4 @@
-"""Limits of memory that were set for this process: control groups (containers, batch systems) and `ulimit -v`.
+"""Memory limits of this process: control groups (containers, batch systems) and `ulimit -v`.
 
 Only the standard library is imported here, because the command line checks the limits before anything large is loaded.
 """
@@ -15,11 +15,13 @@ from cuanto.errors import InputError
 
 MIB = 2**20
 ADDRESS_SPACE = 512 * MIB
-"""Addresses that Python, NumPy, SciPy and the smallest calculation take with one thread of BLAS."""
+"""Address space of Python, NumPy, SciPy and the smallest calculation with one BLAS thread."""
 RESIDENT = 160 * MIB
-"""Memory that they use."""
+"""Memory that they use (resident set)."""
 ADDRESSES_OF_A_THREAD = 128 * MIB
-"""Addresses that a thread of BLAS reserves."""
+"""Address space that each BLAS thread reserves."""
+ADDRESSES = "`ulimit -v`"
+GROUP = "the control group (a container or batch system)"
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Limit:
 
 
 def limits(root: Path = Path("/")) -> list[Limit]:
-    """All limits of this process; `root` of the file system."""
+    """All limits of this process; `root`: folder in which /proc and /sys are read."""
     return [*_control_groups(root), *_address_space(root)]
 
 
 def require_memory() -> None:
-    """Refuse limits that Python and its libraries exceed: these would hang or crash without an explanation."""
+    """Refuse limits below what Python and its libraries need: they would hang or crash without an explanation.
+
+    If the address space is too small for all threads of OpenBLAS, it gets one thread.
+    """
     for limit in limits():
         needed = ADDRESS_SPACE if limit.origin == ADDRESSES else RESIDENT
         if limit.size < needed:
@@ -54,10 +59,6 @@ def require_memory() -> None:
         if limit.origin == ADDRESSES and limit.size < ADDRESS_SPACE + threads * ADDRESSES_OF_A_THREAD:
             # OpenBLAS hangs if it cannot start all of its threads.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-ADDRESSES = "`ulimit -v`"
-GROUP = "the control group (a container or batch system)"
 
 
 def _address_space(root: Path) -> Iterator[Limit]:
@@ -90,7 +91,7 @@ def _control_groups(root: Path) -> Iterator[Limit]:
 
 
 def _groups(mount: Path, path: str, names: tuple[str, str, str]) -> Iterator[Limit]:
-    """A container may see its own group as the root: folders that do not exist are passed over."""
+    """Limits of a group and of those above it; missing folders are skipped: containers may see their group as root."""
     parts = [part for part in path.split("/") if part not in ("", "..")]
     for count in range(len(parts), -1, -1):
         folder = mount.joinpath(*parts[:count])
@@ -108,7 +109,7 @@ def _number(path: Path) -> int | None:
 
 
 def _reclaimable(folder: Path, name: str) -> int:
-    """Bytes of cached files, which the system gives back when memory is asked for."""
+    """Bytes of cached files, which the system gives back when memory is needed."""
     try:
         lines = (folder / "memory.stat").read_text().splitlines()
     except OSError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -94,6 +95,11 @@ class DaskRunner:
 def dask_distributed() -> Any:
     message = "a cluster needs Dask (pip install 'dask[distributed]'); --workers 0 works without it"
     return import_optional("distributed", message)
+
+
+def python_environment() -> dict[str, str]:
+    """Environment of a child process that imports modules from where this process does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(folder for folder in sys.path if folder)}
 
 
 def usable_cores() -> int:

@@ -98,7 +98,7 @@ def test_cost_and_text_are_read_by_the_next_process(empty_cache: Path, monkeypat
 
 def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "usable_cores", lambda: 2)
-    monkeypatch.setattr(tables, "WORTH_PROCESSES", 2)
+    monkeypatch.setattr(tables, "MIN_CLASSES", 2)
     another = ("coulomb", Shells((3, 2)), Shells((2, 2)), "hgp")
     tables.make_tables([LARGE, another, SMALL], levels=True)
     paths = [tables_path(*one, True) for one in (LARGE, another, SMALL)]

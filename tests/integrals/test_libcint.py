@@ -122,7 +122,7 @@ def test_highest_momenta(pure: bool) -> None:
         got = our_block(device, "3c", basis, aux, algorithm)
         assert np.abs(got - exact).max() <= INTEGRAL_REL * np.abs(exact).max(), f"{momenta} {algorithm}"
     beyond = Basis.from_shells([Shell.from_table(0, MAX_L + 1, [1.0], [[1.0]], pure)], [HERE])
-    with pytest.raises(InputError, match=f"l = {MAX_L + 1}; integrals are made up to l = {MAX_L}"):
+    with pytest.raises(InputError, match=f"l = {MAX_L + 1}; integrals are implemented up to l = {MAX_L}"):
         evaluate(device, "overlap", beyond, beyond)
 
 

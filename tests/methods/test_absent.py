@@ -27,7 +27,7 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("tddft", "excited states"),
         ("b2plyp", "double hybrids need MP2"),
         ("r2scan-3c", "composite methods"),
-        ("gfn2-xtb", "mndo, am1, pm3, pm6 and rm1"),
+        ("gfn2-xtb", "use mndo, am1, pm3, pm6 or rm1"),
         ("pm7", "use pm6"),
         ("hse06", "`cuanto functionals` lists those there are"),
         ("m06", "`cuanto functionals` lists those there are"),

@@ -8,7 +8,7 @@ import pytest
 
 from cuanto import Molecule
 from cuanto.errors import InputError
-from cuanto.system.fragments import Division, shown_atoms
+from cuanto.system.fragments import Division, format_atoms
 
 WATERS = Molecule(["O", "H", "H"] * 2, [[0, 0, 0], [0, 2, 0], [2, 0, 0], [6, 0, 0], [6, 2, 0], [8, 0, 0]])
 
@@ -47,7 +47,7 @@ def test_forms(given: Any, atoms: list[tuple[int, ...]]) -> None:
         ({"fragments": ""}, "give fragments such as"),
         ({"fragments": "a,b"}, "give fragments such as"),
         ({"fragments": "1-3,4-6"}, "give fragments such as"),
-        ({"fragments": "1-3;6-4"}, "'6-4' is no atom or range"),
+        ({"fragments": "1-3;6-4"}, "'6-4' is not an atom or a range"),
         ({"fragments": 3}, "needs two or more"),
         ({"fragments": [0, 6]}, "needs fragments such as"),
         ({"fragments": [3, [4, 5, 6]]}, "needs fragments such as"),
@@ -80,4 +80,4 @@ def test_a_charged_complex_needs_the_charges_of_its_fragments() -> None:
 
 
 def test_atoms_in_messages() -> None:
-    assert shown_atoms([5, 1, 2, 3, 8, 9]) == "1-3, 5, 8-9"
+    assert format_atoms([5, 1, 2, 3, 8, 9]) == "1-3, 5, 8-9"

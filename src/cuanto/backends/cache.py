@@ -126,13 +126,13 @@ def _safe(status: os.stat_result) -> bool:
 @lru_cache(maxsize=10_000)
 def _checked(path: Path, *version: int) -> bool:
     """Whether the seal of this version of a file is right."""
-    return seal.unsealed(path.name, path.read_bytes()) is not None
+    return seal.remove_seal(path.name, path.read_bytes()) is not None
 
 
 def read(path: Path) -> bytes | None:
     """Content of a file in the cache, None if it does not exist or is damaged."""
     try:
-        return seal.unsealed(path.name, path.read_bytes()) if _safe(path.stat()) else None
+        return seal.remove_seal(path.name, path.read_bytes()) if _safe(path.stat()) else None
     except OSError:
         return None
 

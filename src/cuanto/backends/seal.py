@@ -1,7 +1,7 @@
 """Seals of cached files: a digest of name and content, appended to the file.
 
-Loaders ignore what follows a library, so that a sealed file is loaded as it is. The module is also a script that needs
-nothing but the standard library: ``python seal.py DRAFT FINAL`` seals a draft and gives it its final name.
+Loaders ignore bytes after the end of a library, so a sealed library can be loaded as it is. The module is also a script
+that needs nothing but the standard library: ``python seal.py DRAFT FINAL`` seals a draft and gives it its final name.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ LENGTH = len(MARK) + 32
 
 
 def seal(name: str, content: bytes) -> bytes:
-    """What is appended to the content of a file with this name."""
+    """The seal to append to a file with this name and content."""
     return MARK + hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 
-def unsealed(name: str, content: bytes) -> bytes | None:
+def remove_seal(name: str, content: bytes) -> bytes | None:
     """Content without its seal; None if the seal is missing, damaged, or of a file with another name."""
     found, rest = content[-LENGTH:], content[:-LENGTH]
     return rest if found == seal(name, rest) else None
 
 
 def publish(draft: str, final: str) -> None:
-    """Seal a draft and rename it, in an order that survives a power failure; a folder in its place is moved aside."""
+    """Seal a draft and rename it, in an order that survives a power failure; a folder of that name is moved aside."""
     with open(draft, "rb+") as file:
         file.write(seal(os.path.basename(final), file.read()))
         file.flush()
-        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022)  # linkers make files of their own
+        os.fchmod(
+            file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022
+        )  # linkers replace the draft by a file with other permissions
         os.fsync(file.fileno())
     if os.path.isdir(final) and not os.path.islink(final):
         os.rename(final, tempfile.mkdtemp(prefix=".misplaced-", dir=os.path.dirname(final)))
@@ -39,7 +41,7 @@ def publish(draft: str, final: str) -> None:
     folder = os.open(os.path.dirname(final), os.O_RDONLY)
     try:
         os.fsync(folder)
-    except OSError:  # some file systems cannot
+    except OSError:  # some file systems cannot do this
         pass
     finally:
         os.close(folder)

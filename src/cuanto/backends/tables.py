@@ -1,13 +1,13 @@
-"""Index tables of many classes at once, made by processes side by side and left in the cache on the disk.
+"""Index tables of many classes, made by parallel processes and stored in the cache on the disk.
 
-Making the tables of a class with g functions takes seconds of Python, in which threads do not help. `expect` makes
-those of smaller classes as well, while the calculation goes on: what is not ready in time is made where it is needed.
+Making the tables of a class with g functions takes seconds in Python, where threads do not help. `expect` makes those
+of smaller classes as well, while the calculation goes on; tables that are not ready in time are made where they are
+needed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -18,28 +18,28 @@ from cuanto.backends import cache as disk
 from cuanto.backends.base import Class
 from cuanto.backends.programs import class_cost, class_tables, is_cached, tables_path
 from cuanto.kernels.spec import Shells
-from cuanto.workers import usable_cores
+from cuanto.workers import python_environment, usable_cores
 
 LARGE = 8
-"""Sum of the momenta of a class from which its tables take longer than a tenth of a second."""
-SMALLER = 4
-"""The same for classes whose tables are made while the calculation goes on."""
-WORTH_PROCESSES = 8
-"""Large classes from which new processes, which start in half a second, pay."""
+"""Sum of the momenta of a class from which on its tables take longer than a tenth of a second."""
+MEDIUM = 4
+"""Smallest sum of the momenta of a class whose tables are made while the calculation goes on."""
+MIN_CLASSES = 8
+"""Number of classes from which on new processes, which take half a second to start, are worthwhile."""
 
 
 def expect(classes: Iterable[Class], levels: bool) -> None:
-    """Start to make the tables of classes that will be needed soon, of which nothing is in the cache."""
+    """Start making the tables of classes that will be needed soon and are not in the cache."""
     share = usable_cores() // 2  # the others compile
-    missing = [c for c in classes if _momentum(c) >= SMALLER and not is_cached(*c, levels)]
-    if share > 1 and len(missing) >= WORTH_PROCESSES:
+    missing = [c for c in classes if _momentum(c) >= MEDIUM and not is_cached(*c, levels)]
+    if share > 1 and len(missing) >= MIN_CLASSES:
         threading.Thread(target=_make, args=(missing, levels, share), name="cuanto-tables", daemon=True).start()
 
 
 def make_tables(classes: Iterable[Class], levels: bool) -> None:
-    """Make the tables of those classes that are large and not in the cache, if they are many."""
+    """Make the tables of the large classes that are not in the cache, if there are many."""
     missing = [c for c in dict.fromkeys(classes) if _momentum(c) >= LARGE and not tables_path(*c, levels).exists()]
-    if usable_cores() > 1 and len(missing) >= WORTH_PROCESSES:
+    if usable_cores() > 1 and len(missing) >= MIN_CLASSES:
         _make(missing, levels, usable_cores())
 
 
@@ -47,8 +47,8 @@ def _make(classes: list[Class], levels: bool, workers: int) -> None:
     left: queue.SimpleQueue[Class] = queue.SimpleQueue()
     for one in sorted(classes, key=_momentum, reverse=True):
         left.put(one)
-    feeding = (left, levels)
-    threads = [threading.Thread(target=_feed, args=feeding, daemon=True) for _ in range(min(workers, len(classes)))]
+    count = min(workers, len(classes))
+    threads = [threading.Thread(target=_feed, args=(left, levels), daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -60,15 +60,14 @@ def _momentum(given: Class) -> int:
 
 
 def _feed(left: queue.SimpleQueue[Class], levels: bool) -> None:
-    """Give classes to a process, one after the other; what it does not make is made where it is needed."""
-    places = os.pathsep.join(place for place in sys.path if place)
+    """Give classes to a process, one after the other."""
     try:
         worker = subprocess.Popen(
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": places},
+            env=python_environment(),
         )
     except OSError:
         return
@@ -87,7 +86,7 @@ def _feed(left: queue.SimpleQueue[Class], levels: bool) -> None:
 
 
 def main() -> None:
-    """A process that makes tables: a line of JSON for each class, an empty line in return."""
+    """Run a process that makes tables: it reads a line of JSON for each class, and answers with an empty line."""
     for line in sys.stdin:
         operator, bra, ket, algorithm, levels = json.loads(line)
         first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))

@@ -1,4 +1,4 @@
-"""Decontracted basis sets: every primitive a function of its own, with the contraction back to the original basis."""
+"""Decontracted basis sets: every primitive is a function, and a matrix contracts them to the original basis."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cuanto.basis.shell import Shell, normalised_coefficients, tabulated_coeffic
 def decontract(basis: Basis) -> tuple[Basis, Array]:
     """Normalised primitives of a basis, and C_kp: basis function p = sum_k C_kp primitive function k.
 
-    Primitives with the same atom, momentum and exponent are one. There is one shell, with a column for each primitive,
-    for every atom and momentum; shells are sorted by momentum first.
+    Primitives with the same atom, momentum and exponent are merged. There is one shell, with a column for each
+    primitive, for every atom and momentum; shells are sorted by momentum first.
     """
     members: dict[tuple[int, bool, int], list[int]] = {}
     for number, shell in enumerate(basis.shells):

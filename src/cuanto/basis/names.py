@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 _POPLE = re.compile(r"6-?(31|311)(\+{0,2})g(\(d\)|\(d,p\)|\*{0,2})")
 _POLARISED = {"(d)": "*", "(d,p)": "**"}
 _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"(ma-?)?def2[-_ ]?(sv\(p\)|sv|tzv|qzv|universal)(.*)"), lambda m: _joined(m[1], "def2", m[2] + m[3])),
+    (re.compile(r"(ma-?)?def2[-_ ]?(sv\(p\)|sv|tzv|qzv|universal)(.*)"), lambda m: _join(m[1], "def2", m[2] + m[3])),
     (
         re.compile(r"(d-?aug|aug|heavy-?aug|jul|jun|may|apr)?-?cc-?p(w?c)?v(\(?[dtq56](?:\+d\))?z)(.*)"),
-        lambda m: _joined(m[1] and m[1].replace("daug", "d-aug"), "cc", f"p{m[2] or ''}v{m[3]}{m[4]}"),
+        lambda m: _join(m[1] and m[1].replace("daug", "d-aug"), "cc", f"p{m[2] or ''}v{m[3]}{m[4]}"),
     ),
     (re.compile(r"sto(\d)g(\*?)"), lambda m: f"sto-{m[1]}g{m[2]}"),
     (re.compile(r"(aug-)?(pcseg|pc)([0-4])"), lambda m: f"{m[1] or ''}{m[2]}-{m[3]}"),
@@ -30,7 +30,7 @@ def canonical_name(name: str) -> str:
 
 
 def split_names(text: str) -> Mapping[str, str] | None:
-    """Sets by element of a text such as `O=def2-tzvp,H=def2-svp` (a name without element is that of all others).
+    """Sets by element of a text such as `O=def2-tzvp,H=def2-svp` (a name without an element applies to all others).
 
     None for the name of a single set.
     """
@@ -43,5 +43,5 @@ def split_names(text: str) -> Mapping[str, str] | None:
     return {**names, "default": others[0]} if others else names
 
 
-def _joined(prefix: str | None, family: str, rest: str) -> str:
+def _join(prefix: str | None, family: str, rest: str) -> str:
     return "-".join(part.rstrip("-") for part in (prefix, family, rest) if part)

@@ -24,11 +24,12 @@ class PotentialParts:
         self.spin_orbit = False
 
     def begin(self, l: int) -> None:
+        """Start the part of a momentum, or the local one; rows that follow belong to it."""
         require(l not in self.parts, f"a second potential of {'the local part' if l < 0 else ANGULAR_LETTERS[l]}")
         self.current = self.parts[l] = []
 
     def row(self, tokens: list[str]) -> None:
-        """A row 'power exponent coefficient', perhaps with a coefficient of the spin-orbit part."""
+        """Add a row 'power exponent coefficient', which may have a spin-orbit coefficient as well."""
         expected = f"expected 'power exponent coefficient' of a core potential, found {quote(' '.join(tokens))}"
         require(self.current is not None and 3 <= len(tokens) <= 4, expected)
         power, exponent, coefficient = parse_numbers(tokens)[:3]
@@ -38,7 +39,7 @@ class PotentialParts:
         self.spin_orbit |= len(tokens) == 4
 
     def potential(self, symbol: str) -> CorePotential | None:
-        """The potential; None where there is a spin-orbit part and nothing else."""
+        """The potential; None if there is nothing but a spin-orbit part."""
         if not self.parts and self.core_electrons is None:
             return None
         require(self.core_electrons is not None, f"the core potential of {symbol} lacks its number of core electrons")
@@ -59,9 +60,11 @@ class GaussianPotential(PotentialParts):
 
     @property
     def complete(self) -> bool:
+        """Whether all parts have been read."""
         return not self.missing
 
     def line(self, text: str) -> None:
+        """Read the next line."""
         if not self.titled:
             self.titled = True
             self.begin(len(self.parts) - 1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.show import count, print_heading
+from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
 from cuanto.errors import InputError
 from cuanto.files import write_text
 
@@ -50,7 +50,7 @@ FLAGS = {
 
 
 def division_given(flags: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Checked settings of a counterpoise correction from the flags; None if none is asked for."""
+    """Checked settings of a counterpoise correction from the flags; None if none is requested."""
     given = {name: flags.get(name) for name in FLAGS}
     if given["counterpoise"] is None:
         for name in FLAGS:
@@ -164,8 +164,9 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
         )
         return
     error = Console(stderr=True, soft_wrap=True, highlight=False)
-    hint = "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
-    error.print(f"cuanto: some of the calculations are NOT converged; {hint}", style="bold red", markup=False)
+    error.print(
+        f"cuanto: some of the calculations are NOT converged; {CONVERGENCE_HINT}", style="bold red", markup=False
+    )
 
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:

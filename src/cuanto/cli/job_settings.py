@@ -1,4 +1,4 @@
-"""Settings of the tasks of a job file, read from the table of the same name."""
+"""Settings of the tasks of a job file, each read from the table named after the task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FREQUENCIES = {
     "follow_imaginary": SWITCH,
     "workers": WHOLE,
 }
-"""Keys of [frequencies] beside `isotopes`, and what they are."""
+"""Keys of [frequencies] besides `isotopes`, and kinds of their values."""
 MD = {
     "steps": WHOLE,
     "timestep": NUMBER,
@@ -32,7 +32,7 @@ MD = {
     "seed": WHOLE,
     "every": WHOLE,
 }
-"""Keys of [md], and what they are."""
+"""Keys of [md], and kinds of their values."""
 
 
 def checked_table(table: Mapping[str, Any], kinds: Mapping[str, str], name: str) -> dict[str, Any]:

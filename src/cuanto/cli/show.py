@@ -36,6 +36,7 @@ SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
 SHORTEST_LINE = 1.0
 """Seconds; faster parts of a gradient have no line of their own."""
+CONVERGENCE_HINT = "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
 
 
 class IterationTable:
@@ -141,7 +142,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     line = f"NOT converged in {iterations}: "
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
-    line += "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
+    line += CONVERGENCE_HINT
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
 
 

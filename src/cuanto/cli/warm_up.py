@@ -1,13 +1,12 @@
-"""``cuanto doctor --warm-up``: compile the kernels of a method ahead of time, and time a calculation of a new process.
+"""``cuanto doctor --warm-up``: compile the kernels of a method ahead of time, and time a calculation in a new process.
 
-The kernels are those that an energy and a gradient of a chain of the elements request. For container images and for
-machines on which the first user should not wait.
+The kernels are those that an energy and a gradient of a chain of the elements request. This is meant for container
+images, and for machines on which the first user should not wait.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from cuanto.errors import CuantoError
+from cuanto.workers import python_environment
 
 if TYPE_CHECKING:
     from cuanto.system import Molecule
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 METHOD, BASIS, ELEMENTS = "b3lyp", "def2-svp", ("H", "C", "N", "O")
 SAMPLE_ATOMS = 8
 """Atoms of the chain, unless there are more elements: enough work that specialised kernels pay."""
-STRETCHED = 1.1
-"""Distances of the chain, in sums of atomic radii."""
+STRETCH = 1.1
+"""Distances in the chain, in sums of atomic radii."""
 NEW_PROCESS = """
 import json, sys, time
 start = time.perf_counter()
@@ -40,7 +40,7 @@ print(time.perf_counter() - start)
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Seconds of compiling, and of the first calculation of a new process afterwards; kernels found and made."""
+    """Seconds of compiling and of the first calculation in a new process; files in the cache before and after."""
 
     compiling: float
     first_calculation: float
@@ -69,7 +69,7 @@ def sample(elements: Sequence[str]) -> Molecule:
 
     symbols = [symbol_of(label) for label in islice(cycle(elements), max(SAMPLE_ATOMS, len(elements)))]
     radii = bragg_slater_radii()[[ATOMIC_NUMBERS[symbol] for symbol in symbols]]
-    steps = STRETCHED * (radii[1:] + radii[:-1])
+    steps = STRETCH * (radii[1:] + radii[:-1])
     R_ax = np.zeros((len(symbols), 3))
     R_ax[1:, 0] = np.cumsum(0.8 * steps)
     R_ax[1::2, 1] = 0.6 * steps.mean()
@@ -77,28 +77,27 @@ def sample(elements: Sequence[str]) -> Molecule:
 
 
 def warm_up(chain: Molecule, method: str, basis: str, backend: str) -> WarmUp:
-    """Compute a gradient of the chain, wait for all kernels, and time an energy of a new process."""
+    """Compute a gradient of the chain, wait for all kernels, and time an energy in a new process."""
     import cuanto
     from cuanto.backends.base import get_backend
     from cuanto.backends.cache import files
     from cuanto.methods import SEMIEMPIRICAL
 
-    few: dict[str, Any] = {} if method.lower().removeprefix("u") in SEMIEMPIRICAL else {"max_iterations": 2}
+    few_iterations: dict[str, Any] = {} if method.lower().removeprefix("u") in SEMIEMPIRICAL else {"max_iterations": 2}
     before, begin = len(files()), time.perf_counter()
-    keywords = few | ({"unconverged_gradient": True} if few else {})
-    given_basis = basis if few else None
+    keywords = few_iterations | ({"unconverged_gradient": True} if few_iterations else {})
+    given_basis = basis if few_iterations else None
     cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)
     for name in {get_backend(backend).name, "cpu"}:
         get_backend(name).finish_compiling()
     compiling = time.perf_counter() - begin
-    request = json.dumps([chain.symbols, chain.R_ax.tolist(), method, given_basis, backend, few])
-    places = os.pathsep.join(place for place in sys.path if place)
+    request = json.dumps([chain.symbols, chain.R_ax.tolist(), method, given_basis, backend, few_iterations])
     done = subprocess.run(
         [sys.executable, "-c", NEW_PROCESS, request],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": places},
+        env=python_environment(),
     )
     if done.returncode != 0:
-        raise CuantoError(f"the calculation of a new process failed: {done.stderr.strip()[-300:]}")
+        raise CuantoError(f"the calculation in a new process failed: {done.stderr.strip()[-300:]}")
     return WarmUp(compiling, float(done.stdout.split()[-1]), before, len(files()))

@@ -8,7 +8,6 @@ is <Y_lm|f> = exp(-a (r^2 + d^2)) sum_kn X_lmf,kn r^k i_n(2 a r d): McMurchie an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from math import comb, pi, prod
 
@@ -17,6 +16,7 @@ import numpy as np
 from cuanto.arrays import Array, Ints
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix, solid_harmonic_matrix
 from cuanto.kernels.core_potential import coupled_terms
+from cuanto.kernels.recurrences.components import shift_power
 
 
 def monomials(degree: int, r_gx: Array) -> Array:
@@ -84,7 +84,7 @@ class Directions:
         return np.asarray(moved.swapaxes(1, 2) @ polynomials.T)
 
     def coupling(self, polynomials: Array, degree: int, l: int, atoms: Ints) -> Array:
-        """X of homogeneous polynomials for a momentum, [atom, m, function, term of `coupled_terms`]."""
+        """Coupling numbers of homogeneous polynomials and a momentum, [atom, m, function, term of `coupled_terms`]."""
         parts = [self._shifted(polynomials, degree, k, atoms) for k in range(degree + 1)]
         terms = [self._projected(l, k, n)[atoms] @ parts[k] for k, n in coupled_terms(l, degree)]
         shape = (len(atoms), 2 * l + 1, len(polynomials), 0)
@@ -111,19 +111,14 @@ class Directions:
 
 @cache
 def derivative_polynomials(l: int, pure: bool) -> tuple[Array, Array]:
-    """x S, which 2 a multiplies, and -dS/dx of a shell's polynomials, [function and axis, monomial]."""
+    """x S, to be multiplied by 2 a, and -dS/dx of the polynomials S of a shell, [function and axis, monomial]."""
     S = shell_matrix(l, pure)
     up = {powers: i for i, powers in enumerate(cartesian_powers(l + 1))}
     down = {powers: i for i, powers in enumerate(cartesian_powers(l - 1))} if l else {}
     higher, lower = np.zeros((len(S), 3, len(up))), np.zeros((len(S), 3, len(down)))
     for i, powers in enumerate(cartesian_powers(l)):
         for x in range(3):
-            higher[:, x, up[_changed(powers, x, 1)]] += S[:, i]
+            higher[:, x, up[shift_power(powers, x)]] += S[:, i]
             if powers[x]:
-                lower[:, x, down[_changed(powers, x, -1)]] -= powers[x] * S[:, i]
+                lower[:, x, down[shift_power(powers, x, -1)]] -= powers[x] * S[:, i]
     return higher.reshape(3 * len(S), -1), lower.reshape(3 * len(S), len(down))
-
-
-def _changed(powers: Sequence[int], x: int, step: int) -> tuple[int, int, int]:
-    a, b, c = (power + step * (y == x) for y, power in enumerate(powers))
-    return a, b, c

@@ -10,15 +10,13 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
-from cuanto.basis.core_potential import CorePotential
+from cuanto.basis.core_potential import HIGHEST_POWER, CorePotential
 from cuanto.core_potentials.local import LocalPart, local_parts
 from cuanto.core_potentials.semilocal import Projections
 from cuanto.errors import InputError
 from cuanto.integrals.engine import check_basis, resolve
 from cuanto.kernels.core_potential import MAX_PROJECTOR
 
-MAX_POWER = 4
-"""Highest power n of r^(n-2)."""
 Potentials = Sequence[CorePotential | None]
 
 
@@ -74,12 +72,12 @@ def _given(basis: Basis, potentials: Potentials | None) -> list[tuple[int, CoreP
 def _check(atom: int, potential: CorePotential) -> None:
     if len(potential.projected) > MAX_PROJECTOR + 1:
         raise InputError(
-            f"the core potential of atom {atom} has projectors up to l = {len(potential.projected) - 1}; "
+            f"the core potential of atom {atom + 1} has projectors up to l = {len(potential.projected) - 1}; "
             f"they are implemented up to l = {MAX_PROJECTOR}"
         )
     for term in (*potential.local, *(term for terms in potential.projected for term in terms)):
-        if not 0 <= term.power <= MAX_POWER or not term.exponent > 0.0:
+        if not 0 <= term.power <= HIGHEST_POWER or not term.exponent > 0.0:
             raise InputError(
-                f"the core potential of atom {atom} has a term r^{term.power - 2} exp(-{term.exponent:g} r^2); "
-                f"powers from -2 to {MAX_POWER - 2} and positive exponents are implemented"
+                f"the core potential of atom {atom + 1} has a term r^{term.power - 2} exp(-{term.exponent:g} r^2); "
+                f"powers from -2 to {HIGHEST_POWER - 2} and positive exponents are implemented"
             )

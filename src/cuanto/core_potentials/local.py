@@ -41,7 +41,7 @@ def _nodes() -> tuple[Array, Array]:
 
 
 def local_parts(basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backend) -> Iterator[LocalPart]:
-    """Local potentials of atoms that reach any basis function, as many together as their functions allow."""
+    """Local potentials that reach any basis function, in groups of up to FUNCTIONS_AT_ONCE functions if possible."""
     shells, portion = contracted_shells(basis), list[tuple[int, Terms]]()
     chosen = np.zeros(0, dtype=np.int64)
     functions = np.array([shell.nbf for shell in basis.shells])
@@ -88,7 +88,7 @@ class LocalPart:
         self._arguments = {**self.backend.upload(arrays), "centres": len(atoms), "table": tuples_on(self.backend)}
 
     def _launches(self, kernel: str, higher: int) -> list[tuple[PairBlock, Launch]]:
-        """Launches that write the potentials V of the pairs of all blocks, to a `higher` order than their own."""
+        """Launches that write the potentials V of the pairs of all blocks, with `higher` orders than the pairs have."""
         xp = self.backend.xp
         program, found = self.backend.compile(core_source(self.backend.traits.language, kernel)), []
         for block in self._blocks:
@@ -109,7 +109,7 @@ class LocalPart:
         return found
 
     def matrix(self) -> Any:
-        """V_pq of the functions that matter."""
+        """V_pq of the significant functions."""
         launches = self._launches("core_local", 0)
         self.backend.launch_all([launch for _, launch in launches])
         size = self._contraction.shape[1]
@@ -118,7 +118,7 @@ class LocalPart:
         return self._contraction.matrix(J)[0]
 
     def gradient(self, D_pq: Any) -> Array:
-        """dE/dR for a density of the functions that matter, [atom, axis]."""
+        """dE/dR for a density of the significant functions, [atom, axis]."""
         backend = self.backend
         gradient = backend.zeros((len(self._basis.R_ax), 3), np.float64)
         X = self._contraction.density(D_pq[None])

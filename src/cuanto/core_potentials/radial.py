@@ -1,7 +1,7 @@
-"""Radial quadrature about a core potential: panels of Gauss points as narrow as the functions there need them.
+"""Radial quadrature about a core potential: panels of Gauss points, as narrow as the functions require.
 
 An integrand is a product of exponentials, powers and Bessel functions, an entire function of r: a panel of PANEL points
-integrates exp(-s r^2) to rounding where s (width/2)^2 <= RESOLUTION. Panels are halved until this holds for all
+integrates exp(-s r^2) to rounding if s (width/2)^2 <= RESOLUTION. Panels are halved until this holds for all
 primitives and terms of the potential whose bounds are significant on them.
 """
 
@@ -35,7 +35,7 @@ def potential(terms: Terms, r: Array) -> Array:
 class RadialGrid:
     """Points with weights r^2 U_l dr, [momentum][point]; momentum l takes the first reach[l] of them.
 
-    `entries`: contracted shells that matter.
+    `entries`: significant contracted shells.
     """
 
     r: Array
@@ -52,10 +52,9 @@ class _Bounds:
         rows = [(t.power, t.exponent, abs(t.coefficient)) for terms in potentials for t in terms]
         self.power, self.exponent, self.coefficient = np.array(rows, dtype=float).reshape(-1, 3).T
         self.momenta, self.shells, self.distances = len(potentials), shells, distances
-        self.largest_exponent = 0.0
 
     def end(self) -> float:
-        """A radius beyond which nothing is significant."""
+        """A radius beyond which the potentials are negligible."""
         r = 1.0
         while (self.coefficient * r**self.power * np.exp(-self.exponent * r**2)).sum() > 1e-3 * THRESHOLD:
             r *= 1.1
@@ -73,7 +72,7 @@ class _Bounds:
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel with the bounds of momenta, of contracted shells and of the largest of these."""
+    """A panel with upper bounds of the potentials of all momenta and of all contracted shells."""
 
     low: float
     high: float

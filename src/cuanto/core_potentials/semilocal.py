@@ -24,7 +24,7 @@ from cuanto.kernels.core_potential import core_source
 
 @dataclass(frozen=True, eq=False)
 class Projections:
-    """Basis functions projected about one centre: the functions that matter, their weights and kernel arguments."""
+    """Basis functions projected about one centre: the significant functions, their weights and kernel arguments."""
 
     backend: Backend
     atom: int
@@ -63,18 +63,18 @@ class Projections:
         self.backend.launch_all([Launch(program, items, {**self.arguments, **more}, grain=self.points)])
 
     def values(self) -> Any:
-        """P_p,lmk of the functions that matter."""
+        """P_p,lmk of the significant functions."""
         P = self.backend.zeros((len(self.functions), self.arguments["width"]), np.float64)
         self._launch("core_project", coupling=self.backend.to_device(self.value_coupling), P=P)
         return P
 
     def matrix(self) -> Any:
-        """V_pq of the functions that matter."""
+        """V_pq of the significant functions."""
         P = self.values()
         return self.backend.linalg.product(P * self.weights, P.T)
 
     def gradient(self, D_pq: Any) -> Array:
-        """dE/dR for a density of the functions that matter, [atom, axis]."""
+        """dE/dR for a density of the significant functions, [atom, axis]."""
         P = self.values()
         Q = self.backend.linalg.product(D_pq, P * (2.0 * self.weights))
         force = self.backend.xp.empty((len(self.entry_atoms), 3, self.points))

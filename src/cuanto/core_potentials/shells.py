@@ -10,8 +10,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints, range_members, range_starts
 from cuanto.basis import Basis
-from cuanto.errors import InputError
-from cuanto.kernels.spec import MAX_L
+from cuanto.integrals.segments import require_momentum
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class ContractedShells:
         return len(self.l)
 
     def chosen(self, entries: Ints) -> tuple[Ints, Ints]:
-        """First primitives of some entries in a new list, and the primitives of this list in the old one."""
+        """Primitives of some entries as a new list: the first of each entry, and the numbers of all in the old list."""
         sizes = (self.first[1:] - self.first[:-1])[entries]
         owner, place = range_members(sizes)
         return range_starts(sizes), self.first[entries][owner] + place
@@ -76,8 +75,7 @@ def _contracted_shells(basis: Basis) -> ContractedShells:
     exponents: list[Array] = []
     coefficients: list[Array] = []
     for number, (shell, offset) in enumerate(zip(basis.shells, basis.offsets.tolist(), strict=True)):
-        if shell.l > MAX_L:
-            raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
+        require_momentum(basis, shell.l)
         pure = int(shell.pure or shell.l < 2)
         for q in range(shell.ncol):
             used = shell.coefficients[:, q] != 0.0

@@ -1,7 +1,7 @@
-"""Matrix elements of p V p = sum_x <d_x p|V|d_x q>, from those of V between derivatives of basis functions.
+"""Matrix elements W_pq = sum_x <d_x p|V|d_x q> of the potential between derivatives of basis functions.
 
 The derivatives of a primitive are combinations of Cartesian shells of one higher and one lower momentum
-(`integrals.derivative`). Those shells are a basis of their own, in which V is computed like in any other basis: for
+(`integrals.derivative`). Those shells are a basis of their own, in which V is computed as in any other basis: for
 energies by the kernels of nuclear attraction, for gradients by `coulomb.forces`.
 """
 
@@ -45,7 +45,7 @@ class _Block:
 
 
 class DerivativeBasis:
-    """Functions of which the derivatives of a decontracted basis, sorted by momentum, are combinations."""
+    """Functions in which the derivatives of a decontracted basis are expanded; its shells are sorted by momentum."""
 
     def __init__(self, basis: Basis) -> None:
         self._primitive, self._blocks = basis, []

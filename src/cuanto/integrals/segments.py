@@ -84,12 +84,17 @@ def _structure(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
     return known[1]
 
 
+def require_momentum(basis: Basis, l: int) -> None:
+    """Refuse shells of a momentum for which there are no integrals."""
+    if l > MAX_L:
+        raise InputError(f"basis {basis.name} has a shell with l = {l}; integrals are implemented up to l = {MAX_L}")
+
+
 def _segments(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
     found: dict[tuple[int, bool, int], list[tuple[Array, Array, int, Ints]]] = {}
     parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Ints]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
-        if shell.l > MAX_L:
-            raise InputError(f"basis {basis.name} has a shell with l = {shell.l}; integrals are made up to l = {MAX_L}")
+        require_momentum(basis, shell.l)
         # Equal atoms share their arrays: each kind of shell is split once.
         kind = (id(shell.exponents), id(shell.coefficients), shell.l, shell.pure)
         if kind not in parts:

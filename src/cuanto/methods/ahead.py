@@ -1,4 +1,4 @@
-"""Kernels that a calculation will need, requested before its first step, so that they are compiled side by side.
+"""Kernels that a calculation will need, requested before its first step, so that they are compiled in parallel.
 
 Without this every kernel would be compiled when it is launched for the first time, one after the other. A kernel that
 is missing here is compiled then; one that turns out not to be needed costs time of other cores.

@@ -42,7 +42,7 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
 
 
 def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any) -> Array:
-    """Number of electrons on each atom: its share of the density is that of its free atom in the sum of all of these.
+    """Number of electrons on each atom: the density is divided in the ratio of the densities of the free atoms.
 
     The free atoms are neutral and spherical, in the same basis. Each share is integrated on the points of its own atom,
     which resolve it best.

@@ -1,4 +1,4 @@
-"""Secants: how the error of a Fock matrix changed with the matrix in earlier SCFs, for those at nearby geometries.
+"""Secants: changes of Fock matrices and of their errors in earlier SCFs, reused at nearby geometries.
 
 DIIS has to learn from its own iterations how the error FD - DF follows the Fock matrix. At the next step of a
 trajectory this has hardly changed, if functions move with their atoms and matrices are in the symmetrically
@@ -17,11 +17,11 @@ from cuanto.arrays import Array
 from cuanto.scf.orthogonal import Frame
 
 SIZE = 100
-"""Most pairs that are kept."""
+"""Largest number of pairs that are kept."""
 BYTES = 2.0**29
-"""Most memory for them."""
+"""Largest memory for them, bytes."""
 INDEPENDENT = 0.05
-"""Part of a pair's error that newer ones must leave: less would be dominated by the change of the geometry."""
+"""Smallest part of a pair's error that is independent of newer ones; less is dominated by the change of geometry."""
 SMALLEST = 1e-10
 """Norm of a difference of errors (Hartree) that is dominated by rounding."""
 
@@ -42,25 +42,25 @@ class Secants:
 
     def __init__(self, size: int = SIZE) -> None:
         self.size = size
-        self._pairs: tuple[Any, Any] | None = None  # in one place: threads may share an object
+        self._pairs: tuple[Any, Any] | None = None  # replaced at once: threads may share an object
 
     def __len__(self) -> int:
         return 0 if self._pairs is None else len(self._pairs[0])
 
     def carried(self, frame: Frame, S_pq: Any) -> Carried | None:
-        """The pairs in the orthonormal basis of another geometry; None without any."""
+        """The pairs in the orthonormal basis of another geometry; None if there are none."""
         U_pj, pairs = smooth_directions(frame, S_pq), self._pairs
         if pairs is None or pairs[0].shape[-1] != len(U_pj):
             return None
         with frame.blas_threads:
-            F, e = (_rotated(one, U_pj, frame) for one in pairs)
+            F, e = (_rotate(one, U_pj, frame) for one in pairs)
         return Carried(F.reshape(len(F), -1), e.reshape(len(e), -1))
 
     def add(self, differences: tuple[Any, Any], frame: Frame, S_pq: Any) -> None:
         """Add differences of an SCF, the newest first; nearly dependent and surplus older ones are dropped."""
         xp, U_pj, pairs = frame.xp, smooth_directions(frame, S_pq), self._pairs
         with frame.blas_threads:
-            F, e = (_rotated(one, U_pj.T, frame) for one in differences)
+            F, e = (_rotate(one, U_pj.T, frame) for one in differences)
             if pairs is not None and pairs[0].shape[1:] == F.shape[1:]:
                 F, e = (xp.concatenate([new, old]) for new, old in zip((F, e), pairs, strict=True))
             flat = e.reshape(len(e), -1)
@@ -92,7 +92,7 @@ def independent(G_nn: Array, smallest: float) -> Array:
             continue
         t_n = np.zeros(len(G_nn))
         t_n[n] = 1.0 / size
-        for _ in range(2):  # once more removes the rounding errors of the first time
+        for _ in range(2):  # the second time removes the rounding errors of the first
             t_n = t_n - (T_mn @ (G_nn @ t_n)) @ T_mn
         left = np.sqrt(max(float(t_n @ G_nn @ t_n), 0.0))
         if left > smallest:
@@ -100,6 +100,6 @@ def independent(G_nn: Array, smallest: float) -> Array:
     return T_mn
 
 
-def _rotated(F_nspq: Any, U_pj: Any, frame: Frame) -> Any:
+def _rotate(F_nspq: Any, U_pj: Any, frame: Frame) -> Any:
     """U^T F U of every matrix."""
     return frame.xp.matmul(frame.xp.matmul(U_pj.T, F_nspq), U_pj)

@@ -85,7 +85,7 @@ class Division:
                 require(a not in owner, f"atom {a} is in fragments {owner.get(a)} and {k}: it can be in one only")
                 owner[a] = k
         missing = [a for a in range(1, natom + 1) if a not in owner]
-        require(not missing, f"in no fragment: atoms {shown_atoms(missing)}; add them to one")
+        require(not missing, f"in no fragment: atoms {format_atoms(missing)}; add them to one")
         return [[a - 1 for a in sorted(atoms)] for atoms in given]
 
     def _per_fragment(self, name: str, count: int) -> Any:
@@ -112,7 +112,7 @@ def _read_division(given: Any) -> list[int] | list[list[int]]:
 
 
 def _read_text(text: str) -> list[Any]:
-    """'3,3' or '1-3;4,5,7-9'."""
+    """Read a division such as '3,3' or '1-3;4,5,7-9'."""
     parts = [part.strip() for part in text.strip().strip(";").split(";")]
     if len(parts) == 1:
         counts = parts[0].replace(",", " ").split()
@@ -128,7 +128,7 @@ def _read_atoms(part: str, text: str) -> list[int]:
         match = _ATOMS.fullmatch(word.strip())
         if match is None or int(match[2] or match[1]) - int(match[1]) not in range(10**6):
             raise InputError(
-                f"counterpoise {quote(text)}: {quote(word)} is no atom or range; give fragments {EXAMPLES}"
+                f"counterpoise {quote(text)}: {quote(word)} is not an atom or a range; give fragments {EXAMPLES}"
             )
         found += range(int(match[1]), int(match[2] or match[1]) + 1)
     return found
@@ -148,8 +148,8 @@ def _whole_numbers(given: Any, name: str) -> list[int] | None:
     return [int(one) for one in given]
 
 
-def shown_atoms(atoms: Sequence[int]) -> str:
-    """'1-3, 5' for atoms 1, 2, 3 and 5."""
+def format_atoms(atoms: Sequence[int]) -> str:
+    """Ranges of atoms as text: '1-3, 5' for atoms 1, 2, 3 and 5."""
     parts: list[list[int]] = []
     for a in sorted(atoms):
         if parts and a == parts[-1][1] + 1:

@@ -66,7 +66,7 @@ class Decoupling:
         self._E_m, self._Y = backend.linalg.eigh(H)
         n = frame.size
         a2_i, self._Q = backend.linalg.eigh(product(self._Y[:n, n:], self._Y[:n, n:].T))
-        frame.turn(self._Q)
+        frame.rotate(self._Q)
         self._a_i, self._A = xp.sqrt(a2_i), product(self._Q.T, self._Y[:n, n:])
         O = self._A / self._a_i[:, None]
         self._h = product(O * self._E_m[n:], O.T)
@@ -168,7 +168,7 @@ class _Frame:
         """Number of orthonormal functions."""
         return int(self.U_ki.shape[1])
 
-    def turn(self, Q: Any) -> None:
+    def rotate(self, Q: Any) -> None:
         """Replace U by U Q."""
         self.U_ki = self._backend.linalg.product(self.U_ki, Q)
 

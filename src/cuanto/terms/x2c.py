@@ -2,7 +2,7 @@
 
 The decoupling (`terms.decoupling`) is done in the decontracted basis with the nuclei of the whole molecule, and the
 result is contracted. Fields and point charges are not part of it, and the electron repulsion is not transformed. How
-nuclei and electrons are described is an `OneElectronModel`.
+nuclei and electrons are described is a `OneElectronModel`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from cuanto.terms.decoupling import Decoupling
 
 @dataclass(frozen=True)
 class OneElectronModel:
-    """How electrons and nuclei are described: `c`, the speed of light of X2C, or None without relativity; nuclei."""
+    """How electrons and nuclei are described.
+
+    `c`: speed of light for X2C, None without relativity. `gaussian_nuclei`: nuclei are Gaussians instead of points.
+    """
 
     c: float | None = None
     gaussian_nuclei: bool = False
@@ -39,7 +42,7 @@ class OneElectronModel:
         return np.array([gaussian_exponent(rms_radius(mass_number(int(Z)))) if Z else POINT_EXPONENT for Z in protons])
 
     def atom(self, basis: Basis, protons: int, charge: int, backend: Backend) -> Any:
-        """The one-electron matrix of an atom at the origin; `charge`: what the core electrons leave of the nucleus."""
+        """The one-electron matrix of an atom at the origin; `charge`: of the nucleus and the core electrons."""
         nuclei = Nuclei(np.array([float(charge)]), np.zeros((1, 3)), self.exponents(np.array([protons])))
         if self.c is not None:
             return X2C(basis, nuclei, self.c, backend).h_pq
@@ -64,7 +67,7 @@ class Nuclei:
 
     @property
     def sources(self) -> Sources:
-        """Those of forces."""
+        """The nuclei as sources of forces."""
         return Sources(points=(self.Z_a, self.R_ax), exponents=self.exponents)
 
 

@@ -1,7 +1,7 @@
 """Binaries of kernels: from the cache, or compiled in threads of this process or by a helper process.
 
 Kernels that a calculation waits for are compiled in threads. Those that are needed `later`, because another kernel
-serves until then, are left to the helper (`helper.py`), which finishes them even if this process ends before.
+serves until then, are left to the helper (`helper.py`), which finishes them even if this process ends first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPTIONS = ("--fmad=true",)
 
 
 class Compilers:
-    """Compiles for one architecture (`sm_90`)."""
+    """Compiles kernels for one GPU architecture, such as `sm_90`."""
 
     def __init__(self, architecture: str) -> None:
         self.architecture = architecture
@@ -41,7 +41,7 @@ class Compilers:
         return disk.file_path(f"{disk.key(parts)}.cubin")
 
     def request(self, source: Source, later: bool = False) -> Future[bytes] | None:
-        """Start to compile a kernel unless that has been done; None if it is in the cache."""
+        """Start compiling a kernel unless that was done before; None if it is in the cache."""
         if source.hash in self._cached:
             return None
         with self._lock:

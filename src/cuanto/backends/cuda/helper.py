@@ -1,8 +1,8 @@
-"""A process of its own that compiles kernels at low priority, and finishes them when the process that asked has ended.
+"""A separate process that compiles kernels at low priority, and finishes them even if the calculation has ended.
 
-A library call cannot be abandoned safely, so that compiling in threads would delay the end of a short calculation by
-seconds. Requests are lines of JSON on the standard input, answers lines on the standard output: the path of the binary
-in the cache, where it is written if it is to be kept, the binary itself, and an error if there was one.
+A call of NVRTC cannot be abandoned safely, so compiling in threads would delay the end of a short calculation by
+seconds. Requests are lines of JSON on the standard input. Answers are lines of JSON on the standard output: the path of
+the binary in the cache (it is written there if the request says `keep`), the binary, and the error message, if any.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from typing import Any
 from cuanto.backends import cache as disk
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import CompilerError, CuantoError
+from cuanto.workers import python_environment
 
-POLITE = 10
-"""Niceness of a helper whose kernels nobody waits for."""
-LONGEST = 120.0
-"""Seconds for which the helper goes on alone."""
+NICENESS = 10
+"""Niceness of a helper: no calculation waits for its kernels."""
+TIME_LIMIT = 120.0
+"""Seconds for which the helper goes on after the calculation has ended."""
 
 
 class Helper:
-    """The process seen from the one that asks; threads of this process write requests and read answers."""
+    """Starts the process and talks to it; two threads write requests and read answers."""
 
-    def __init__(self, threads: int, niceness: int = POLITE) -> None:
+    def __init__(self, threads: int, niceness: int = NICENESS) -> None:
         self._waiting: dict[str, Future[bytes]] = {}
         self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._ended = False
@@ -55,24 +56,23 @@ class Helper:
         return future
 
     def close(self) -> None:
-        """Request no more: the process ends when it has finished."""
+        """Send no more requests; the process ends when it has finished."""
         self._requests.put(None)
 
     @staticmethod
     def _start(threads: int, niceness: int) -> subprocess.Popen[bytes]:
-        places = os.pathsep.join(place for place in sys.path if place)
         return subprocess.Popen(
             [sys.executable, "-m", __name__, str(threads), str(niceness)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": places},
+            env=python_environment(),
             start_new_session=True,
         )
 
     def _write(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             while (job := self._requests.get()) is not None:
                 process.stdin.write(json.dumps(job).encode() + b"\n")
                 process.stdin.flush()
@@ -97,7 +97,7 @@ class Helper:
 
 
 def main() -> None:
-    """The helper itself: compile until no request is left and none can come."""
+    """Run the helper: compile until the input is closed and all requests are answered."""
     os.nice(int(sys.argv[2]))
     jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     answers = threading.Lock()
@@ -107,7 +107,7 @@ def main() -> None:
     with suppress(ValueError):  # the last line may be incomplete
         for line in sys.stdin.buffer:
             jobs.put(json.loads(line))
-    end = time.monotonic() + LONGEST
+    end = time.monotonic() + TIME_LIMIT
     for _ in workers:
         jobs.put(None)
     for worker in workers:
@@ -126,7 +126,7 @@ def _work(jobs: queue.SimpleQueue[dict[str, Any] | None], answers: threading.Loc
         except CuantoError as problem:
             error = str(problem)
         answer = {"path": job["path"], "error": error, "binary": b64encode(binary).decode()}
-        with answers, suppress(OSError):  # nobody may listen any more
+        with answers, suppress(OSError):  # the calculation may have ended
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
 

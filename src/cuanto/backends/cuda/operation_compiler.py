@@ -1,9 +1,9 @@
-"""CuPy's kernels compiled by processes side by side.
+"""Compile CuPy's kernels in parallel processes.
 
-The front end of NVRTC holds a lock of the whole process, and CuPy's kernels are nearly all front end, because of their
-headers: 94 kernels that take 0.1 s each took 1.2 s each in 16 threads (H200, NVRTC 13.0). While operations are
-prepared, CuPy's function that calls NVRTC is therefore replaced by one that lets a process do it. If anything is other
-than expected, CuPy's own function is called.
+The front end of NVRTC holds a process-wide lock, and CuPy's kernels spend nearly all of their time there, because of
+their headers: 94 kernels that take 0.1 s each alone took 1.2 s each in 16 threads (H200, NVRTC 13.0). While operations
+are prepared, CuPy's function that calls NVRTC is therefore replaced by one that calls it in another process. If
+anything unexpected happens, CuPy's own function is called.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cuanto.backends.cuda.helper import Helper
 FUNCTIONS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
 """Names of CuPy's function in `cupy.cuda.compiler`, newest version first."""
 STANDARD = "--std=c++17"
-LONGEST = 30.0
+TIME_LIMIT = 30.0
 """Seconds to wait for a process."""
 
 
@@ -34,13 +34,13 @@ class CompilingProcesses:
             self._idle.put(process)
 
     def compile(self, text: str, architecture: str, options: Sequence[str]) -> bytes:
-        """The machine code of a text; an error if no process is idle or it fails."""
+        """The machine code of a text; raises an error if no process is idle or the process fails."""
         process = self._idle.get_nowait()
         try:
             job = {"path": "", "keep": False, "text": text, "arch": architecture, "options": list(options)}
             if (future := process.submit(job)) is None:
                 raise OSError("the process has ended")
-            return future.result(LONGEST)
+            return future.result(TIME_LIMIT)
         finally:
             self._idle.put(process)
 
@@ -51,7 +51,7 @@ class CompilingProcesses:
 
 
 class Substitute:
-    """The function that stands for CuPy's while it is installed; threads that want the same text wait for one."""
+    """Replacement of CuPy's compiling function; a text that several threads request is compiled once."""
 
     def __init__(self, module: Any, processes: CompilingProcesses, architecture: str) -> None:
         self._module, self._processes, self._architecture = module, processes, architecture
@@ -84,7 +84,7 @@ class Substitute:
             known = self._running.get(key)
             mine: Future[bytes] = self._running.setdefault(key, Future())
         if known is not None:
-            return known.result(LONGEST)
+            return known.result(TIME_LIMIT)
         try:
             flags = [*(option for option in options if option != STANDARD), "--device-as-default-execution-space"]
             mine.set_result(self._processes.compile(source, self._architecture, flags))

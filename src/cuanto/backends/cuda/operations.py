@@ -1,8 +1,8 @@
 """Operations of CuPy that calculations use, on small arrays, in the order of their first use.
 
 CuPy compiles one kernel for every combination of an operation with types, dimensions and contiguity; the operands here
-have the combinations that occur. An operation that is missing costs a tenth of a second at its first use, nothing
-else: `benchmarks/first_minute.py` lists those, with the line that used them.
+have the combinations that occur. An operation that is missing here only costs a tenth of a second at its first use;
+`benchmarks/first_minute.py` lists such operations, with the line that used them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ Operation = Callable[[Any, Any], Any]
 
 
 def operands(xp: Any) -> SimpleNamespace:
-    """Arrays by name: v vector, w part of one, M matrix, S part of one, N matrix of the shape of S, T stack of
-    matrices, P part of one, Q stack of the shape of P, z number; i j b integers and truth values."""
+    """Arrays by name.
+
+    v: vector, w: strided vector; M: matrix, S: part of a matrix, N: matrix of the shape of S; T: stack of matrices,
+    P: part of a stack, Q: stack of the shape of P; z: number; i, j: integers (j strided); b: truth values.
+    """
     floats = {
         "v": (4,),
         "w": (8,),

@@ -1,8 +1,8 @@
-"""Preparations for a first calculation on a GPU: general kernels, and CuPy's own ones.
+"""Preparations for the first calculation on a GPU: general kernels, and those of CuPy.
 
 `begin` needs neither CuPy nor a context, so that kernels are compiled while CuPy is imported. `prepare` calls every
-operation of CuPy that calculations use once: CuPy compiles a kernel for each one at its first use, 0.1 s after 0.1 s.
-It does so only until CuPy's cache on the disk has them.
+CuPy operation that calculations use, because CuPy compiles a kernel for each of them at its first use, which takes
+0.1 s. This is no longer done once CuPy's cache on the disk has all of them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from cuanto.workers import usable_cores
 DRIVERS = ("libcuda.so.1", "nvcuda.dll")
 MAJOR, MINOR = 75, 76
 """Attributes CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR."""
-MOST_PROCESSES = 14
+MAX_PROCESSES = 14
 STARTED = threading.Event()
 """Set when this process has begun to prepare CuPy's operations."""
 
 
 def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
-    """The first GPU's architecture (`sm_90`) as the driver tells it; empty if there is no driver or no GPU.
+    """The first GPU's architecture (`sm_90`) as reported by the driver; empty if there is no driver or no GPU.
 
-    `then` is called with it before the context is made, which takes a tenth of a second, and which CuPy will use.
+    `then` is called with it before the context is created, which takes a tenth of a second; CuPy uses this context.
     """
     for name in DRIVERS:
         with suppress(OSError):
@@ -62,13 +62,13 @@ def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
 
 
 def cupy_installed() -> bool:
-    """Whether there is CuPy, without importing it."""
+    """Whether CuPy is installed; does not import it."""
     return find_spec("cupy") is not None
 
 
 @cache
 def begin() -> threading.Thread:
-    """Start to compile the kernel that serves every class of integrals, if there is a GPU, and processes for CuPy's."""
+    """If there is a GPU, start compiling the kernel for all classes of integrals, and start processes for CuPy's."""
 
     def compile_general(architecture: str) -> None:
         compilers_for(architecture).request(general_source("group", "double"))
@@ -82,7 +82,11 @@ def begin() -> threading.Thread:
 
 @cache
 def _processes() -> CompilingProcesses:
-    return CompilingProcesses(max(1, min(MOST_PROCESSES, usable_cores() - 1)))
+    return CompilingProcesses(_process_count())
+
+
+def _process_count() -> int:
+    return max(1, min(MAX_PROCESSES, usable_cores() - 1))
 
 
 def prepare(cupy: Any, compilers: Compilers) -> None:
@@ -94,7 +98,7 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     begin().join()
     device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
     substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
-    threads = Background(max(1, min(MOST_PROCESSES, usable_cores() - 1)), "cuanto-operations", finish_running=True)
+    threads = Background(_process_count(), "cuanto-operations", finish_running=True)
     first, *others = [partial(_run, cupy, device, partial(call, cupy, given)) for call in OPERATIONS]
 
     def run() -> None:
@@ -114,12 +118,12 @@ def _run(cupy: Any, device: int, call: Callable[[], Any]) -> None:
     try:
         with cupy.cuda.Device(device):
             call()
-    except Exception as error:  # the calculation will meet it, or does not need the operation
+    except Exception as error:  # the calculation will raise it again, or does not need the operation
         logger.debug("an operation of CuPy could not be prepared: %s", error)
 
 
 def _mark(architecture: str) -> Path:
-    """File that says that CuPy's cache has all operations."""
+    """File whose existence says that CuPy's cache has all operations."""
     spec = find_spec("cupy")  # without importing it
     version = Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
     parts = (architecture, str(_cupy_cache()), str(len(OPERATIONS)), str(version))

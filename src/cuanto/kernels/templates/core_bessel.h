@@ -28,7 +28,7 @@ FN void core_bessel(int last, VEC x, VEC* b) {
     }
 }
 
-// F[n] += sum_k c_k exp(-a_k (r - d)^2) b_n(2 a_k r d) for n <= last; with `raised` also G[n], with 2 a_k c_k for c_k.
+// F[n] = sum_k c_k exp(-a_k (r - d)^2) b_n(2 a_k r d) for n <= last; if G is given, the same with 2 a_k c_k for c_k in G[n].
 FN void core_radial(int last, int primitives, const double* a, const double* c, double d, VEC r, VEC* F, VEC* G) {
     for (int n = 0; n <= last; ++n) F[n] = vset(0);
     if (G)
@@ -46,7 +46,7 @@ FN void core_radial(int last, int primitives, const double* a, const double* c, 
     }
 }
 
-// t[...] = r^k F_n for all powers k <= degree of a polynomial and all n that couple them with momentum l; their number.
+// t[...] = r^k F_n for all powers k <= degree of a polynomial and all n that couple them with momentum l; returns their number.
 FN int core_terms(int l, int degree, VEC r, const VEC* F, VEC* t) {
     int count = 0;
     VEC power = vset(1);
