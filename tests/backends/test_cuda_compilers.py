@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -81,6 +83,32 @@ def test_without_a_helper_threads_do_its_work(made: Compilers, monkeypatch: pyte
     monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
     future = made.request(kernel(1), later=True)
     assert future is not None and future.result(timeout=60).startswith(b"\x7fELF")
+
+
+LATE_ANSWERS = """
+import base64, json, sys
+jobs = [json.loads(sys.stdin.readline()) for _ in range(3)]
+for job in (jobs[1], jobs[0]):
+    binary = base64.b64encode(job["text"].encode()).decode()
+    print(json.dumps({"number": job["number"], "error": "", "binary": binary}))
+sys.stdout.write('{"number": 2, "err')
+"""
+
+
+def test_answers_reach_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of order, and from a process that is killed while it writes."""
+
+    def begin(threads: int, niceness: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", LATE_ANSWERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    monkeypatch.setattr(helper.Helper, "_start", staticmethod(begin))
+    process = helper.Helper(1)
+    futures = [process.submit({"path": None, "text": text}) for text in ("first", "second", "third")]
+    first, second, third = (future for future in futures if future is not None)
+    assert first.result(timeout=60) == b"first" and second.result(timeout=60) == b"second"
+    with pytest.raises(CompilerError, match="has ended"):
+        third.result(timeout=60)
+    wait_until(lambda: process.submit({"path": None, "text": ""}) is None)
 
 
 def test_the_helper_goes_on_when_the_process_has_ended(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Compilers:
     def _by_helper(self, source: Source) -> Future[bytes]:
         if self._helper is None:
             self._helper = Helper(usable_cores())
-        job: dict[str, Any] = {"path": str(self.path(source)), "keep": True, "text": source.text}
+        job: dict[str, Any] = {"path": str(self.path(source)), "text": source.text}
         job |= {"arch": self.architecture, "options": OPTIONS}
         return self._helper.submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
 

@@ -1,8 +1,8 @@
 """A separate process that compiles kernels at low priority, and finishes them even if the calculation has ended.
 
 A call of NVRTC cannot be abandoned safely, so compiling in threads would delay the end of a short calculation by
-seconds. Requests are lines of JSON on the standard input. Answers are lines of JSON on the standard output: the path of
-the binary in the cache (it is written there if the request says `keep`), the binary, and the error message, if any.
+seconds. Requests are numbered lines of JSON on the standard input, with the path of the binary in the cache if it is to
+be kept. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import time
 from base64 import b64decode, b64encode
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from cuanto.backends import cache as disk
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.errors import CompilerError, CuantoError
+from cuanto.errors import CompilerError
 from cuanto.workers import python_environment
 
 NICENESS = 10
@@ -35,7 +36,9 @@ class Helper:
     """Starts the process and talks to it; two threads write requests and read answers."""
 
     def __init__(self, threads: int, niceness: int = NICENESS) -> None:
-        self._waiting: dict[str, Future[bytes]] = {}
+        self._waiting: dict[int, Future[bytes]] = {}
+        self._numbers = count()
+        self._lock = threading.Lock()
         self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._ended = False
         try:
@@ -48,11 +51,13 @@ class Helper:
 
     def submit(self, job: dict[str, Any]) -> Future[bytes] | None:
         """Request a binary; None if there is no helper."""
-        if self._ended:
-            return None
         future: Future[bytes] = Future()
-        self._waiting[job["path"]] = future
-        self._requests.put(job)
+        with self._lock:
+            if self._ended:
+                return None
+            number = next(self._numbers)
+            self._waiting[number] = future
+        self._requests.put({**job, "number": number})
         return future
 
     def close(self) -> None:
@@ -80,18 +85,17 @@ class Helper:
 
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
-        with process.stdout:
+        with process.stdout, suppress(ValueError):  # the last line of a killed process may be incomplete
             for line in process.stdout:
                 answer = json.loads(line)
-                future = self._waiting.pop(answer["path"], None)
-                if future is None:
-                    continue
+                future = self._waiting.pop(answer["number"])
                 if answer["error"]:
                     future.set_exception(CompilerError(answer["error"]))
                 else:
                     future.set_result(b64decode(answer["binary"]))
-        self._ended = True
-        for future in list(self._waiting.values()):
+        with self._lock:
+            self._ended = True
+        for future in self._waiting.values():
             future.set_exception(CompilerError("the process that compiles kernels has ended"))
         process.wait()
 
@@ -117,15 +121,15 @@ def main() -> None:
 
 def _work(jobs: queue.SimpleQueue[dict[str, Any] | None], answers: threading.Lock) -> None:
     while (job := jobs.get()) is not None:
-        path, error, binary = Path(job["path"]), "", b""
+        path, error, binary = job["path"] and Path(job["path"]), "", b""
         try:
-            found = disk.read(path) if job["keep"] else None
+            found = disk.read(path) if path else None
             binary = found or compile_nvrtc(job["text"], job["arch"], job["options"])[0]
-            if job["keep"] and found is None:
+            if path and found is None:
                 disk.write(path, binary)
-        except CuantoError as problem:
-            error = str(problem)
-        answer = {"path": job["path"], "error": error, "binary": b64encode(binary).decode()}
+        except Exception as problem:  # whatever it is, the calculation waits for an answer
+            error = str(problem) or type(problem).__name__
+        answer = {"number": job["number"], "error": error, "binary": b64encode(binary).decode()}
         with answers, suppress(OSError):  # the calculation may have ended
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()

@@ -37,7 +37,7 @@ class CompilingProcesses:
         """The machine code of a text; raises an error if no process is idle or the process fails."""
         process = self._idle.get_nowait()
         try:
-            job = {"path": "", "keep": False, "text": text, "arch": architecture, "options": list(options)}
+            job = {"path": None, "text": text, "arch": architecture, "options": list(options)}
             if (future := process.submit(job)) is None:
                 raise OSError("the process has ended")
             return future.result(TIME_LIMIT)
