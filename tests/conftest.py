@@ -12,6 +12,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy is imported: workers mus
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
 
+# PySCF closes its HDF5 files and opens them again. A process that another thread starts in between keeps the lock.
+os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
+
 import pytest
 from hypothesis import settings
 

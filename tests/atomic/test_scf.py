@@ -247,7 +247,7 @@ def test_integrals_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(energies) == 6
     with pytest.raises(InputError, match="other exponents"):
         solve(table_atom("Li"), repulsion=repulsion)
-    with pytest.raises(InputError, match="small components"):
+    with pytest.raises(InputError, match="disagree about relativity"):
         solve(atom, ScfSettings(relativistic=False), repulsion=repulsion)
 
 

@@ -22,6 +22,8 @@ PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).p
 FULL_PATH = os.environ["PATH"]
 POOL = "pool_run"
 """A function of the library of native threads."""
+NOTES = (".cost", ".npy", ".npz", ".source")
+"""Suffixes of files in the cache that are not libraries."""
 REAL = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "c++"
 
 _SCRIPT = """#!/bin/sh
@@ -83,14 +85,14 @@ def run_python(code: str, cache: Path, **environment: str) -> str:
 
 
 def finals(folder: Path) -> list[Path]:
-    """Complete files of a cache, by their names; the pool of threads, which every process needs, is left out."""
-    complete = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """Complete libraries of a cache, by their names; the pool of threads, which every process needs, is left out."""
+    complete = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix not in NOTES)
     return [path for path in complete if POOL.encode() not in path.read_bytes()]
 
 
 def drafts(folder: Path) -> list[Path]:
-    """Temporary files of running or interrupted compilations."""
-    return sorted(path for path in folder.iterdir() if path.name.startswith("."))
+    """Temporary files of running or interrupted compilations; a killed process may leave that of a note."""
+    return sorted(path for path in folder.iterdir() if path.name.startswith(".") and path.suffix not in NOTES)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
