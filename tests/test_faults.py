@@ -98,11 +98,11 @@ def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: 
         patch.setattr(step, refusing(errno.ENOSPC))
         result = make(*arguments)
         cache.flush()
-    assert drafts(folder) == finals(folder) == []
+    assert not list(folder.iterdir())
     for damage in (None, b"", b"no archive", 0.3, 0.9):
         again = make(*arguments)  # kept, damaged, made again
         cache.flush()
-        (path,) = finals(folder)
+        (path,) = folder.glob("*.npz")
         for one, other in zip(result.programs, again.programs, strict=True):
             np.testing.assert_array_equal(one.table, other.table)
         whole = path.read_bytes()

@@ -165,7 +165,7 @@ class CalculationOptions:
         "point", NUCLEAR_MODELS, "Charge distribution of the nuclei that attract electrons.", BASIS_METHODS
     )
     speed_of_light: float = number(
-        SPEED_OF_LIGHT, 1.0, 1e9, "Speed of light in x2c.", BASIS_METHODS, unit="atomic units"
+        SPEED_OF_LIGHT, 1.0, 1e8, "Speed of light in x2c.", BASIS_METHODS, unit="atomic units"
     )
     screening: float = number(1e-12, 1e-20, 1e-4, "Screening threshold of direct J and K.", BASIS_METHODS)
     storage: str = choice(

@@ -99,8 +99,8 @@ def test_options_that_only_single_molecules_have(options: dict[str, Any]) -> Non
 
 
 def test_a_batch_needs_molecules() -> None:
-    with pytest.raises(InputError, match=r"must be a cuanto\.Molecule"):
-        energies(["H2"], "pm6")  # type: ignore[list-item]
+    with pytest.raises(InputError, match="is not a molecule"):
+        energies([2], "pm6")  # type: ignore[list-item]
     assert energies([], "pm6", workers=0) == []
 
 

@@ -146,7 +146,7 @@ class Molecule:
         if hasattr(given, "get_chemical_symbols") and hasattr(given, "get_positions"):
             return cls.from_ase(given)
         raise InputError(
-            f"a {type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO or "
+            f"{type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO or "
             "ASE's Atoms"
         )
 
