@@ -6,6 +6,7 @@ plane, one product of matrices: sum_n [f_n(x) g_n(y)] h_n(z), n over primitives 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,13 +61,13 @@ def orbital_on_grid(basis: Basis, C_p: Array, box: Box) -> Array:
     return _Products(basis, box).values(np.asarray(C_p, dtype=float))
 
 
-def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box) -> Array:
-    """sum n |psi|^2 over spins and orbitals, values [x, y, z]."""
+def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box, signs: Sequence[float] = (1.0, 1.0)) -> Array:
+    """sum n |psi|^2 over spins and orbitals, values [x, y, z]; `signs` (1, -1) give the spin density."""
     products = _Products(basis, box)
     total = np.zeros(box.shape)
-    for C_pm, n_m in zip(C_spm, n_sm, strict=True):
+    for C_pm, n_m, sign in zip(C_spm, n_sm, signs, strict=False):
         for m in np.flatnonzero(n_m):
-            total += n_m[m] * products.values(C_pm[:, m]) ** 2
+            total += sign * n_m[m] * products.values(C_pm[:, m]) ** 2
     return total
 
 
