@@ -108,8 +108,8 @@ def charge_lines(result: Result) -> Iterator[str]:
     if columns:
         yield f"charges / e{spin}:"
         yield " " * ATOM_WIDTH + "".join(f"{kind:>{COLUMN_WIDTH}}" for kind in columns)
-    for a, (symbol, *values) in enumerate(zip(symbols, *columns.values(), strict=True), 1):
-        cells = "".join(f"{value:+z{COLUMN_WIDTH}.3f}" for value in values)
+    for a, (symbol, *row) in enumerate(zip(symbols, *columns.values(), strict=True), 1):
+        cells = "".join(f"{value:+z{COLUMN_WIDTH}.3f}" for value in row)
         yield f"{a:5d} {symbol:<{ATOM_WIDTH - 6}}{cells}"
 
 
