@@ -90,7 +90,8 @@ def charge_columns(result: Result) -> dict[str, Array]:
     for kind, name in names.items():
         if kind == "Loewdin" or result.molecule.natom <= MAX_ATOMS:
             found[kind] = property_or_none(result, name)
-    if len(result.occupations) == 2:
+    occupations = property_or_none(result, "occupations")
+    if occupations is not None and len(occupations) == 2:
         found["spin"] = property_or_none(result, "spin_populations")
     return {kind: values for kind, values in found.items() if values is not None}
 

@@ -19,6 +19,8 @@ from cuanto.errors import require
 
 MAX_POINTS = 100_000_000
 """Corresponds to a cube file of 1.3 GB; larger requests are assumed to be mistakes."""
+NEGLIGIBLE = 1e-15
+"""Primitives that are smaller in a whole plane of the grid are neglected there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,12 @@ class _Products:
     def values(self, C_p: Array) -> Array:
         f_xn, g_yn, h_zn = self.factors
         f_xn = f_xn * self._weights(C_p)
-        return np.stack([(g_yn * f_n) @ h_zn.T for f_n in f_xn])
+        largest_n = np.abs(g_yn).max(axis=0) * np.abs(h_zn).max(axis=0)
+        planes = []
+        for f_n in f_xn:
+            near = np.flatnonzero(np.abs(f_n) * largest_n > NEGLIGIBLE)
+            planes.append((g_yn[:, near] * f_n[near]) @ h_zn[:, near].T)
+        return np.stack(planes)
 
     def _weights(self, C_p: Array) -> Array:
         """Weight of every primitive monomial in the orbital."""
