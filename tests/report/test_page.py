@@ -198,6 +198,8 @@ def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
         "timings": {"a": float("inf"), "b": -1.0, "c": "x"},
         "mulliken_charges": [0.1, float("nan"), None],
         "loewdin_charges": "none",
+        "hirshfeld_charges": [0.1, 0.2],
+        "cm5_charges": {"a": 1},
         "charges": [1.0],
         "orbital_energies": [["a"]],
     }
