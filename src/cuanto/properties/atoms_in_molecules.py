@@ -59,7 +59,7 @@ def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) ->
     The free atoms are neutral and spherical, in the same basis. Small molecules take NumPy, which has nothing to
     compile.
     """
-    settings, free = GridSettings.of(GRID), _FreeAtoms(molecule, basis)
+    settings, free = GridSettings.of(GRID, store="recompute"), _FreeAtoms(molecule, basis)
     if settings.points(molecule.numbers) * basis.nbf**2 <= SMALL:
         return _on_atomic_grids(molecule, basis, backend.to_host(D_spq).sum(axis=0), free, settings)
     grid = make_grid(molecule, basis, settings, backend)
