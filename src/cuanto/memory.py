@@ -57,6 +57,11 @@ class Budget:
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
 
+    @property
+    def advice(self) -> str:
+        """What helps if there is too little."""
+        return "use a smaller basis" if self.max_memory is None else "raise max_memory"
+
     def available(self) -> int:
         """Bytes that are neither reserved nor in use."""
         return max(0, min(self._unreserved(), self._measure()))
@@ -65,7 +70,7 @@ class Budget:
         """Reserve more bytes under a name; if there are too few, the error message ends with `hint`."""
         left = max(0, self._unreserved())
         if size > left:
-            hint = hint or ("use a smaller basis" if self.max_memory is None else "raise max_memory")
+            hint = hint or self.advice
             raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
