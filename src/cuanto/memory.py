@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
+from cuanto.log import logger
 
 MIB = 2**20
 FREE_FRACTION = 0.9
 """Fraction of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
+SMALLER = 0.7
+"""Factor of the memory that a calculation may use after it ran out of memory."""
+SMALLEST = 0.05
+"""Smallest share of the free memory that is tried."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,13 +55,15 @@ class Budget:
     """Bytes that a calculation may allocate on its device.
 
     `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
-    memory is a limit as well.
+    memory is a limit as well. `share` of both limits that is used (see `retry_with_less_memory`).
     """
 
-    def __init__(self, backend: Backend, max_memory: float | None = None, *, whole_process: bool = True) -> None:
+    def __init__(
+        self, backend: Backend, max_memory: float | None = None, *, whole_process: bool = True, share: float = 1.0
+    ) -> None:
         if max_memory is not None and not max_memory > 0:
             raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
-        self.backend, self.max_memory = backend, max_memory
+        self.backend, self.max_memory, self.share = backend, max_memory, share
         self._counts_program = whole_process and backend.traits.unified_memory
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
@@ -96,11 +107,38 @@ class Budget:
     def _measure(self) -> int:
         """Bytes that may be allocated now."""
         free = int(FREE_FRACTION * self.backend.memory()[0])
-        return free if self.max_memory is None else min(free, int(self.max_memory) - self._program())
+        return int(
+            self.share * (free if self.max_memory is None else min(free, int(self.max_memory) - self._program()))
+        )
 
     def _program(self) -> int:
         """Bytes that count against `max_memory` before anything is reserved."""
         return _resident() + PROGRAM if self._counts_program else 0
+
+
+def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) -> T:
+    """Call with the share of the memory that may be used, 1 at first, and a smaller one after each `MemoryError`.
+
+    Plans are made from sizes, and cannot know how an allocator divides the memory, or what other processes will take.
+    """
+    share, reason = 1.0, ""
+    while True:
+        try:
+            with backend.memory_errors():
+                return calculate(share)
+        except MemoryError as error:
+            if share * SMALLER < SMALLEST:
+                raise
+            reason = " ".join(str(error).split()) or "an allocation was refused"
+        except InputError as error:
+            if reason:  # no smaller plan
+                raise InputError(f"{error} (a plan for more ended with: {reason})") from None
+            raise
+        # Here the error, and with it the arrays of its frames, is gone.
+        gc.collect()
+        backend.release_memory()
+        share *= SMALLER
+        logger.warning("out of memory (%s): once more with %.0f %% of the free memory", reason, 100 * share)
 
 
 def _resident() -> int:

@@ -234,6 +234,12 @@ class Backend(Protocol):
     def memory(self) -> tuple[int, int]:
         """Free and total bytes."""
 
+    def release_memory(self) -> None:
+        """Return memory that is kept for later allocations, but not in use."""
+
+    def memory_errors(self) -> AbstractContextManager[None]:
+        """Context in which every error of the device that means too little memory is a `MemoryError`."""
+
 
 @cache
 def get_backend(name: str) -> Backend:

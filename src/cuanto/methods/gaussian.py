@@ -81,8 +81,8 @@ class Context:
     budget: Budget
 
     @classmethod
-    def of(cls, request: Request) -> Context:
-        """Find the device and make the basis sets of a request.
+    def of(cls, request: Request, share: float = 1.0) -> Context:
+        """Find the device and make the basis sets of a request; `share` of the memory that may be used.
 
         From here on the molecule has no electrons that core potentials replace.
         """
@@ -100,7 +100,8 @@ class Context:
         resolved: dict[str, Any] = isolated | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
-        return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
+        budget = Budget(backend, options.max_memory, share=share)
+        return cls(request, request.model, backend, basis, options, timings, budget)
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
@@ -194,11 +195,11 @@ class Calculation:
     terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, request: Request) -> Calculation:
-        """Prepare the terms of a request."""
+    def of(cls, request: Request, share: float = 1.0) -> Calculation:
+        """Prepare the terms of a request, within a `share` of the memory that it may use."""
         if request.options.guess == "sad":
             guesses.begin()
-        context = Context.of(request)
+        context = Context.of(request, share)
         compile_energy(context)
         pairs = context.shared_pairs()
         core = core_hamiltonian(context, pairs)
@@ -262,6 +263,8 @@ class Calculation:
         """Notes for the result."""
         notes = [*core_notes(self.context.request.molecule, self.context.basis)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
+        if (share := self.context.budget.share) < 1.0:
+            notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.has_functional:
