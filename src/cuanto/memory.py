@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -65,6 +65,7 @@ class Budget:
             raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
         self.backend, self.max_memory, self.share = backend, max_memory, share
         self._counts_program = whole_process and backend.traits.unified_memory
+        self._peak = _peak()
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
 
@@ -100,6 +101,19 @@ class Budget:
                 f"max_memory of {self.max_memory / MIB:.0f} MiB is less than the {self._program() / MIB:.0f} MiB "
                 "of the program itself"
             )
+
+    def warnings(self) -> Sequence[str]:
+        """A warning if the process has exceeded `max_memory`: what no plan can avoid may need more."""
+        if self.max_memory is None or not self._counts_program:
+            return ()
+        peak = _peak()
+        used = peak if peak > self._peak else _resident()  # an earlier peak belongs to something else
+        if used <= self.max_memory:
+            return ()
+        return (
+            f"WARNING: the process took {used / MIB:.0f} MiB, more than max_memory ({self.max_memory / MIB:.0f} MiB): "
+            "grid, matrices and kernels alone need that much",
+        )
 
     def _unreserved(self) -> int:
         return self.limit - sum(self.reserved.values())
@@ -139,6 +153,15 @@ def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) ->
         backend.release_memory()
         share *= SMALLER
         logger.warning("out of memory (%s): once more with %.0f %% of the free memory", reason, 100 * share)
+
+
+def _peak() -> int:
+    """Largest number of resident bytes of this process so far."""
+    try:
+        with open("/proc/self/status") as file:  # `ru_maxrss` begins with that of the parent process
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return _resident()
 
 
 def _resident() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cuanto import core_potentials
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
@@ -144,6 +145,8 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     model, request = context.model, context.request
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
+    if any(context.basis.core_potentials):
+        core_potentials.reserve(context.basis, budget)
     budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
     if model.has_functional:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
@@ -160,7 +163,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core]
     if any(context.basis.core_potentials):
         with context.timings.measure("core potentials"):
-            terms.append(CorePotentials(context.basis, context.backend))
+            terms.append(CorePotentials(context.basis, context.backend, context.budget))
     terms.append(Coulomb(builders.coulomb))
     if functional.exact_exchange:
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
@@ -265,6 +268,7 @@ class Calculation:
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         if (share := self.context.budget.share) < 1.0:
             notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
+        notes += self.context.budget.warnings()
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.has_functional:
