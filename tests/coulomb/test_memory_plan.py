@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuanto import Basis, Molecule, memory
+from cuanto import Basis, Molecule, core_potentials, memory
 from cuanto.backends import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb.builders import make_builders
@@ -255,6 +255,17 @@ def test_everything_large_reserves_by_name(method: str, fitting: str, more: list
     make_terms(context, core_hamiltonian(context), builders_for(context))
     assert sorted(context.budget.reserved) == sorted(["matrices of the SCF", *more])
     assert all(size > 0 for size in context.budget.reserved.values())
+
+
+def test_core_potentials_reserve_their_matrix_before_integrals() -> None:
+    iodide = Molecule(["H", "I"], [[0.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
+    context = Context.of(Request.of(iodide, "rhf", "def2-svp", fitting="none", storage="direct", backend="cpu"))
+    builders = builders_for(context)
+    assert context.budget.reserved["core potentials"] == 8 * context.basis.nbf**2
+    make_terms(context, core_hamiltonian(context), builders)
+    assert context.budget.reserved["core potentials"] == 8 * context.basis.nbf**2
+    with pytest.raises(InputError, match=r"core potentials: .* are needed, 0 MiB are left"):
+        core_potentials.matrix(context.basis, backend="cpu", budget=budget_of(100))
 
 
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])

@@ -257,7 +257,7 @@ def packed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     column = n + 1 + min(2 * n, linalg.solved_rows // COLUMNS)
     sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, column)
-    places = 2 * parts.partners.rows + naux * parts.most_partners
+    places = 2 * parts.partners.rows + naux * parts.gathered_rows
     return replace(sizes, fixed=sizes.fixed + 8 * places, work=0)
 
 

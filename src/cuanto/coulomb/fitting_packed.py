@@ -29,6 +29,8 @@ from cuanto.coulomb.metric import FittingMetric
 from cuanto.coulomb.pair_classes import select_bras
 from cuanto.integrals.batches import BraBatch
 
+GATHERED = 4
+"""Functions whose rows are copied together at once, if they occur with the same functions."""
 PARTS = 16
 """Parts of the atoms of a large molecule: each adds to X, so few of them; one or more of them are stored together."""
 
@@ -51,6 +53,11 @@ class PairParts:
     def most_partners(self) -> int:
         """Largest number of partners of a function."""
         return max(len(q) for q in self.partners.q)
+
+    @property
+    def gathered_rows(self) -> int:
+        """Rows that are copied together."""
+        return min(GATHERED, len(self.partners.q)) * self.most_partners
 
     def pairs(self, first: int, last: int, backend: Backend) -> PairRows:
         """The pairs of the parts from `first` to `last`, excluding it."""
@@ -182,17 +189,26 @@ class PackedRows(FittedTensor):
 
     def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
         """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""
-        xp, width = self.backend.xp, B_rP.shape[1]
+        matmul = self.backend.xp.matmul
         for first, last in pairs.alike:
             C_iq_near = C_iq.take(pairs.q[pairs.starts[first] : pairs.starts[first + 1]], axis=1)
-            for p in range(first, last):
-                row = pairs.row[pairs.starts[p] : pairs.starts[p + 1]]
-                B_qP = self._gathered(len(row), width)
-                xp.take(B_rP, row, axis=0, out=B_qP)
+            for p in range(first, last, GATHERED):
+                end = min(last, p + GATHERED)
+                B_pqP = self._gather(B_rP, pairs.row[pairs.starts[p] : pairs.starts[end]])
+                if end - p > 1:
+                    B_pqP = B_pqP.reshape(end - p, -1, B_pqP.shape[1])
+                X = X_piP[p:end] if end - p > 1 else X_piP[p]  # faster than a batch of one
                 if add:
-                    X_piP[p] += xp.matmul(C_iq_near, B_qP)
+                    X += matmul(C_iq_near, B_pqP)
                 else:
-                    xp.matmul(C_iq_near, B_qP, out=X_piP[p])
+                    matmul(C_iq_near, B_pqP, out=X)
+
+    def _gather(self, B_rP: Any, row: Any) -> Any:
+        """Copy rows together; as complex numbers if possible, because fewer numbers take less time."""
+        found = self._gathered(len(row), B_rP.shape[1])
+        kind = np.complex128 if B_rP.shape[1] % 2 == 0 else np.float64
+        self.backend.xp.take(B_rP.view(kind), row, axis=0, out=found.view(kind))
+        return found
 
     def _compute(self, pairs: PairRows, bras: list[BraBatch]) -> Any:
         """(pq|P) of some pairs."""
