@@ -17,6 +17,7 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
+from cuanto.scf.degeneracy import order_degenerate
 from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE_OCCUPATION, Occupations
@@ -286,6 +287,8 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
         C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
+        if problem.occupations.integer:
+            C_sjm = order_degenerate(problem.frame, C_sjm, eps_sm, problem.levels(problem.occupy(eps_sm)[0]))
     if start.first_step == 1.0 or problem.shared:
         return C_sjm, eps_sm
     silent = replace(problem, timings=Timings())
