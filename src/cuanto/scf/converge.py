@@ -90,7 +90,7 @@ class Convergence:
         if last is None or not last.converged:
             return
         examined = self.options.stability in ("check", "follow") and self.problem.occupations.integer
-        if examined or last.step == "newton":
+        if examined or (self.options.stability == "auto" and last.step == "newton"):
             last = (yield from self._examine(last)) or last
         yield replace(last, iteration=self.counted.done)
 
@@ -128,7 +128,7 @@ class Convergence:
 
     def _examine(self, state: State) -> States:
         """Test whether a converged state is a minimum and, if requested, leave it for lower ones."""
-        best, follow = None, self.options.stability == "follow" or state.step == "newton"
+        best, follow = None, self.options.stability != "check"
         for _ in range(MAX_ESCAPES):
             mode = self._mode(state)
             if mode is not None and not self._settled(mode) and self.counted.left > 0:

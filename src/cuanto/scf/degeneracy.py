@@ -6,6 +6,7 @@ orbitals is degenerate, and which of its orbitals are filled would depend on the
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,4 +36,4 @@ def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, levels: Array) -> An
 def _open_levels(eps_m: Array, n_m: Array) -> list[tuple[int, int]]:
     """Ranges of degenerate orbitals that are not occupied equally."""
     edges = [0, *(np.flatnonzero(np.diff(eps_m) > DEGENERATE) + 1).tolist(), len(eps_m)]
-    return [(a, b) for a, b in zip(edges, edges[1:], strict=False) if np.ptp(n_m[a:b]) > 0.0]
+    return [(a, b) for a, b in pairwise(edges) if np.ptp(n_m[a:b]) > 0.0]

@@ -40,6 +40,7 @@ class Hessian:
         eps_sm = problem.frame.to_host(state.eps_sm)
         gaps = [_differences(n_m) * -_differences(eps_m) for n_m, eps_m in zip(self.levels, eps_sm, strict=False)]
         self.diagonal = join_blocks(gaps, self.levels) / self.capacity
+        self.error = max((term.curvature_error for term in problem.terms), default=0.0)
 
     def slope(self) -> Array:
         """sum_s (n_sp - n_sq) F_pq, zero at a stationary point; `__call__` is its derivative."""

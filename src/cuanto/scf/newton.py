@@ -79,13 +79,17 @@ class _Newton:
         if not self._accept(state):
             self.proposal = self._propose()
             return current
-        C_sjm, state = self._canonical(current)
+        C_sjm, state, sound = self._canonical(current)
+        if not sound:  # of another density: its angles would mean nothing
+            self.proposal = None
+            return current
         with self.problem.timings.measure("second order"):
             self.lowest, self.orbitals, self.space = state, C_sjm, Subspace(Hessian(self.problem, state))
             self.proposal = self._propose()
         step = self.proposal
         settled = step.gain < self.criteria.energy and self.criteria.keeps_dipole(step.change_spq)
-        return replace(current, state=replace(state, converged=settled and state.gradient < self.criteria.gradient))
+        converged = settled and state.gradient < self.criteria.gradient
+        return replace(current, state=replace(state, converged=converged))
 
     def advance(self, current: Evaluation) -> Any | None:
         """Orbitals of the proposed step, None if steps have become too short."""
@@ -112,15 +116,16 @@ class _Newton:
             self.radius = min(2.0 * self.radius, MAX_RADIUS)
         return accepted
 
-    def _canonical(self, current: Evaluation) -> tuple[Any, State]:
-        """The state with orbitals that diagonalise the Fock matrix among those of equal occupation."""
+    def _canonical(self, current: Evaluation) -> tuple[Any, State, bool]:
+        """Orbitals that diagonalise the Fock matrix among those of equal occupation, the state with them, and whether
+        their density is the same."""
         state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
         with frame.blas_threads:
             scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
             D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, _ = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            found_sjm, eps_sm, sound, _ = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
             (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-        return found_sjm, replace(state, C_spm=C_spm, eps_sm=eps_sm)
+        return found_sjm, replace(state, C_spm=C_spm, eps_sm=eps_sm), sound
 
     def _propose(self) -> Proposal:
         """The step to the minimum of the quadratic model within the trust radius."""
@@ -135,7 +140,8 @@ class _Newton:
         while True:
             values, vectors, products = space.eigenvectors()
             slopes = vectors @ slope
-            y, raised = _step(values, slopes, self.radius)
+            flat = FLAT_CURVATURE if size > self.criteria.gradient else max(FLAT_CURVATURE, hessian.error)
+            y, raised = _step(values, slopes, self.radius, flat)
             residual = space.outside(slope + y @ products)
             if np.linalg.norm(residual) < enough or len(space) >= min(MAX_VECTORS, len(slope)):
                 break
@@ -146,13 +152,13 @@ class _Newton:
         return Proposal(x, float(np.linalg.norm(x)), gain, hessian.change(x))
 
 
-def _step(values: Array, slopes: Array, radius: float) -> tuple[Array, float]:
+def _step(values: Array, slopes: Array, radius: float, flat: float) -> tuple[Array, float]:
     """Coefficients of a step downhill along eigenvectors, at most as long as the radius, and the shift of curvatures.
 
-    Curvatures are replaced by their absolute values and raised until the step is short enough; flat directions are left
-    out.
+    Curvatures are replaced by their absolute values and raised until the step is short enough. Left out are directions
+    in which there is nothing to gain: curvatures from -`flat` to FLAT_CURVATURE.
     """
-    size = np.where(np.abs(values) > FLAT_CURVATURE, np.abs(values), np.inf)
+    size = np.where((values > FLAT_CURVATURE) | (values < -flat), np.abs(values), np.inf)
 
     def length(shift: float) -> float:
         return float(np.linalg.norm(slopes / (size + shift)))

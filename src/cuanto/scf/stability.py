@@ -6,6 +6,7 @@ E. R. Davidson's method, J. Comput. Phys. 17, 87 (1975), doi:10.1016/0021-9991(7
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
 from cuanto.scf.loop import ExtrapolationStep, Problem, evaluate
 from cuanto.scf.rotations import rotate_spins, split_angles
 from cuanto.scf.state import State
+from cuanto.terms.base import Term
 
 UNSTABLE_CURVATURE = -5e-6
 """Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
@@ -49,17 +51,20 @@ class Mode:
     newton: Array
     gain: float
     change_spq: Any
+    error: float = 0.0
 
     @property
     def stable(self) -> bool:
-        """No rotation lowers the energy."""
-        return self.curvature > UNSTABLE_CURVATURE
+        """No rotation lowers the energy, within the error of curvatures."""
+        return self.curvature > min(UNSTABLE_CURVATURE, -self.error)
 
 
-def stability_note(curvature: float) -> str:
+def stability_note(curvature: float, terms: Sequence[Term]) -> str:
     """Note for a result about the stability of a state with this lowest curvature (Hartree)."""
-    verdict = "stable" if curvature > UNSTABLE_CURVATURE else "NOT a minimum"
-    return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree"
+    error = max((term.curvature_error for term in terms), default=0.0)
+    verdict = "stable" if curvature > min(UNSTABLE_CURVATURE, -error) else "NOT a minimum"
+    within = " (zero within the error of the grid)" if abs(curvature) < error else ""
+    return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree{within}"
 
 
 def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -> Mode | None:
@@ -94,7 +99,7 @@ def _mode(hessian: Hessian, values: Array, vectors: Array) -> Mode:
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
     gain = -hessian.capacity * float(slopes @ steps)
-    return Mode(float(values[0]), direction, newton, gain, hessian.change(newton))
+    return Mode(float(values[0]), direction, newton, gain, hessian.change(newton), hessian.error)
 
 
 def escape(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any] | None:
