@@ -118,7 +118,7 @@ def test_a_subspace_does_not_grow_by_vectors_that_it_contains() -> None:
     mol = cuanto.Molecule.from_string("2\n\nH 0 0 0\nH 0 0 0.74\n")
     found = cuanto.energy(mol, "rhf", "6-31g", **DIRECT)
     space = Subspace(Hessian(problem_of(mol, "rhf", "6-31g"), found.state))
-    space.add_smallest(2)
+    space.add_trials(2)
     before = len(space)
     assert before == 2 and not space.add(space.V.sum(axis=0)) and len(space) == before
     assert np.allclose(space.V @ space.V.T, np.eye(before)) and np.abs(space.outside(space.V[0])).max() < 1e-14

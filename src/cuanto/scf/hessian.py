@@ -22,8 +22,6 @@ MIN_CURVATURE = 0.05
 """Hartree: smallest curvature assumed in approximate inverses of the Hessian."""
 DEPENDENT = 1e-6
 """Norm of what is left of a unit vector in the space of others below which it adds nothing."""
-MIXED = 1e-2
-"""Size of random elements in start vectors: a direction sought may differ in symmetry from the smallest gaps."""
 
 
 class Hessian:
@@ -45,6 +43,19 @@ class Hessian:
     def slope(self) -> Array:
         """sum_s (n_sp - n_sq) F_pq, zero at a stationary point; `__call__` is its derivative."""
         return self._project(self.F_mm)
+
+    def trial(self, seed: int) -> Array:
+        """A random direction of small curvature.
+
+        It comes from an antisymmetric matrix in the basis functions, so that signs of orbitals and the choice among
+        degenerate ones, which depend on rounding errors, do not matter; nor does it have any symmetry.
+        """
+        rng, parts = np.random.default_rng(seed), []
+        for C in self.C_s[: len(self.levels)]:
+            A_pq = rng.normal(size=(len(C), len(C)))
+            parts.append(C.T @ (A_pq - A_pq.T) @ C)
+        x, lowest = join_blocks(parts, self.levels), self.diagonal.min(initial=np.inf)
+        return np.asarray(x / (self.diagonal - lowest + MIN_CURVATURE) ** 2)
 
     def _project(self, M_smm: Sequence[Array]) -> Array:
         """sum_s (n_sp - n_sq) M_spq between the orbitals of all splits."""
@@ -100,11 +111,10 @@ class Subspace:
         self.W = np.vstack([self.W, self.hessian(self.V[-1])])
         return True
 
-    def add_smallest(self, count: int) -> None:
-        """Add directions of the smallest gaps, each mixed with the same random vector every time."""
-        size, rng = len(self.hessian.diagonal), np.random.default_rng(0)
-        for k in np.argsort(self.hessian.diagonal, kind="stable")[: min(count, size)]:
-            self.add(np.eye(1, size, int(k))[0] + MIXED * rng.normal(size=size))
+    def add_trials(self, count: int) -> None:
+        """Add the first trial directions of the Hessian."""
+        for seed in range(min(count, len(self.hessian.diagonal))):
+            self.add(self.hessian.trial(seed))
 
     def eigenvectors(self) -> tuple[Array, Array, Array]:
         """Curvatures in ascending order, the vectors, and the products of the Hessian with them."""

@@ -135,7 +135,7 @@ class _Newton:
         size = float(np.linalg.norm(slope))
         if len(space) == 0:
             space.add(-slope / np.maximum(np.abs(hessian.diagonal), MIN_CURVATURE))
-            space.add_smallest(2)
+            space.add_trials(2)
         enough = min(FORCING, np.sqrt(size)) * size
         while True:
             values, vectors, products = space.eigenvectors()

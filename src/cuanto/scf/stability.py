@@ -33,6 +33,8 @@ FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
 """Products of the Hessian in a search for the lowest curvature."""
+SAME_ENERGY = 1e-7
+"""Hartree: energies in both directions of a mode that differ less are equal by symmetry."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
 """Norms of the rotations by which an unstable state is left, tried until one lowers the energy."""
 
@@ -75,7 +77,7 @@ def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -
     size, most = len(hessian.diagonal), len(space) + MAX_VECTORS
     if size == 0:
         return None
-    space.add_smallest(3)
+    space.add_trials(3)
     while True:
         values, vectors, products = space.eigenvectors()
         residual = products[0] - values[0] * vectors[0]
@@ -98,6 +100,7 @@ def _mode(hessian: Hessian, values: Array, vectors: Array) -> Mode:
     slopes, steep = vectors @ hessian.slope(), values > FLAT_CURVATURE
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
+    direction = direction * np.copysign(1.0, direction @ hessian.trial(0))  # the sign of an eigenvector is arbitrary
     gain = -hessian.capacity * float(slopes @ steps)
     return Mode(float(values[0]), direction, newton, gain, hessian.change(newton), hessian.error)
 
@@ -113,8 +116,8 @@ def escape(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, 
             angles = split_angles(sign * norm * mode.direction, levels)
             rotated = rotate_spins(C_sjm, levels, angles, frame.xp)
             reached = evaluate(problem, ExtrapolationStep(problem), (rotated, state.eps_sm, "")).state
-            tried.append((reached.energy, sign, rotated))
-        energy, _, rotated = min(tried, key=lambda one: one[:2])
+            tried.append((reached.energy, rotated))
+        energy, rotated = tried[1] if tried[1][0] < tried[0][0] - SAME_ENERGY else tried[0]
         if energy < state.energy:
             return rotated, state.eps_sm
     return None
