@@ -2,11 +2,13 @@
 
     python benchmarks/grid_errors.py --json benchmarks/results/grid_errors.json
     python benchmarks/grid_errors.py --only "MnO4-" "Ni(CO)4" --heaviest 86
+    python benchmarks/grid_errors.py --only HgCl2 WF6 --factors 0.8 1.0 1.2 1.4 1.6
 
 Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
 fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
 exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
-record is not computed again; one whose SCF does not converge is listed and left out.
+record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors of the levels
+with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +48,8 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def errors_of(molecule: Any, backend: Any) -> dict[str, Any]:
-    """Errors and numbers of points by level, for every functional."""
+def errors_of(molecule: Any, backend: Any, factors: list[float]) -> dict[str, Any]:
+    """Errors and numbers of points by level, for every functional, and by factor of the radial rule."""
     import cuanto
     from cuanto.functionals import XCPotential, get_functional
     from cuanto.grid import GridSettings
@@ -68,7 +72,27 @@ def errors_of(molecule: Any, backend: Any) -> dict[str, Any]:
         for level in LEVELS:
             found, errors["points"][level] = integrate(functional, GridSettings(level=level))
             errors[functional][level] = found - exact
+        by_factor = errors.setdefault("factors", {}) if factors else {}
+        for factor in factors:
+            with radial_factor(int(molecule.numbers.max()), factor):
+                found_of = {level: integrate(functional, GridSettings(level=level))[0] - exact for level in LEVELS}
+            by_factor.setdefault(functional, {})[str(factor)] = found_of
     return errors
+
+
+@contextmanager
+def radial_factor(Z: int, factor: float) -> Iterator[None]:
+    """Another factor in the radial rule of an element."""
+    from cuanto.grid import rules
+
+    usual = rules.treutler_scales
+    scales = usual().copy()
+    scales[Z] = factor
+    rules.treutler_scales = lambda: scales
+    try:
+        yield
+    finally:
+        rules.treutler_scales = usual
 
 
 def show(rows: dict[str, Any]) -> None:
@@ -88,6 +112,9 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--heaviest", type=int, default=36, help="largest atomic number")
     parser.add_argument("--only", nargs="+", help="these molecules")
+    parser.add_argument(
+        "--factors", nargs="*", type=float, default=[], help="of the radial rule of the heaviest element"
+    )
     parser.add_argument("--json", help="record, which is continued")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
@@ -98,7 +125,7 @@ def main() -> None:
     for name, molecule in chosen_molecules(given.heaviest, given.only).items():
         if name not in rows:
             start = time.perf_counter()
-            rows[name] = errors_of(molecule, backend)
+            rows[name] = errors_of(molecule, backend, given.factors)
             print(f"{name:24s}{time.perf_counter() - start:6.1f} s", flush=True)
             save(given.json, {"benchmark": "grid_errors", "machine": machine(backend), "molecules": rows})
     show(rows)
