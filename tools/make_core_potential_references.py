@@ -384,20 +384,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--start", choices=("PySCF", "cuanto"), default="PySCF", help="guess of the SCF")
     options = parser.parse_args()
-    kept = {} if not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
     for row in sorted(cases(), key=lambda row: len(row["geometry"])):
         start = time.perf_counter()
-        there = kept.get(key(row))
+        there = stored().get(key(row))
         if options.only not in key(row) or (there and there["geometry"] == row["geometry"] and not options.again):
             continue
         try:
-            kept[key(row)] = reference(row, options.start)
+            found = reference(row, options.start)
         except (RuntimeError, np.linalg.LinAlgError) as error:
             print(f"{key(row):60} {error}: try --start cuanto", flush=True)
             continue
-        print(f"{key(row):60} {kept[key(row)]['energy']:.9f}, {time.perf_counter() - start:.1f} s", flush=True)
+        print(f"{key(row):60} {found['energy']:.9f}, {time.perf_counter() - start:.1f} s", flush=True)
+        kept = stored() | {key(row): found}  # another process may have added rows
         text = ",\n ".join(json.dumps(kept[key(one)] | one) for one in cases() if key(one) in kept)
         FILE.write_text(f"[{text}]\n")
+
+
+def stored() -> dict[str, Row]:
+    """The rows of the file by name."""
+    return {key(row): row for row in json.loads(FILE.read_text())} if FILE.exists() else {}
 
 
 if __name__ == "__main__":
