@@ -2,13 +2,15 @@
 
     python benchmarks/grid_errors.py --json benchmarks/results/grid_errors.json
     python benchmarks/grid_errors.py --only "MnO4-" "Ni(CO)4" --heaviest 86
-    python benchmarks/grid_errors.py --only HgCl2 WF6 --factors 0.8 1.0 1.2 1.4 1.6
+    python benchmarks/grid_errors.py --only HgCl2 WF6 --heaviest 86 --factors 0.8 1.0 1.2 1.4 1.6
+    python benchmarks/grid_errors.py --only AgH AuCl --heaviest 86 --all-electron
 
 Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
 fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
 exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
 record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors of the levels
 with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
+`--all-electron`: x2c-SVPall with X2C instead of def2-SVP, which has core potentials beyond krypton.
 """
 
 from __future__ import annotations
@@ -48,14 +50,15 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
     return found
 
 
-def errors_of(molecule: Any, backend: Any, factors: list[float]) -> dict[str, Any]:
+def errors_of(molecule: Any, backend: Any, factors: list[float], all_electron: bool) -> dict[str, Any]:
     """Errors and numbers of points by level, for every functional, and by factor of the radial rule."""
     import cuanto
     from cuanto.functionals import XCPotential, get_functional
     from cuanto.grid import GridSettings
     from cuanto.terms import ExchangeCorrelation
 
-    result = cuanto.energy(molecule, "pbe", "def2-svp", backend=backend)
+    basis, options = ("x2c-svpall", {"relativity": "x2c"}) if all_electron else ("def2-svp", {})
+    result = cuanto.energy(molecule, "pbe", basis, backend=backend, **options)
     if not result.converged:
         return {"converged": False}
     D_spq = result.state.D_spq
@@ -115,6 +118,7 @@ def main() -> None:
     parser.add_argument(
         "--factors", nargs="*", type=float, default=[], help="of the radial rule of the heaviest element"
     )
+    parser.add_argument("--all-electron", action="store_true", help="x2c-SVPall with X2C")
     parser.add_argument("--json", help="record, which is continued")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
@@ -125,7 +129,7 @@ def main() -> None:
     for name, molecule in chosen_molecules(given.heaviest, given.only).items():
         if name not in rows:
             start = time.perf_counter()
-            rows[name] = errors_of(molecule, backend, given.factors)
+            rows[name] = errors_of(molecule, backend, given.factors, given.all_electron)
             print(f"{name:24s}{time.perf_counter() - start:6.1f} s", flush=True)
             save(given.json, {"benchmark": "grid_errors", "machine": machine(backend), "molecules": rows})
     show(rows)

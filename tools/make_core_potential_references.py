@@ -256,7 +256,7 @@ CASES = """
     LaF3 / rhf / def2-svp / none
     CeF4 / rhf / def2-svp / none
     GdF3 / uhf / def2-svp / none
-    TbF2 / rhf / lcecp-1-svp+def2-svp / none
+    TbF2 / uhf / lcecp-1-svp+def2-svp / none
     LuF3 / pbe / def2-svp / none
     HfCl4 / rhf / lanl2dz / jk
     TaF5 / pbe / def2-svp / j

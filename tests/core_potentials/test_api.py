@@ -155,7 +155,7 @@ def test_tight_functions_at_a_distance_against_the_closed_form() -> None:
 
 
 def test_projected_tight_functions_of_two_neighbours() -> None:
-    """s functions away from the potential, against their expansion in Bessel functions; PySCF 2.14 neglects such pairs."""
+    """s functions of neighbours against their expansion in Bessel functions; PySCF 2.14 neglects such pairs."""
     R_ax = np.array([[0.0, 0.0, 0.0], [3.8, 0.2, 0.0], [-1.8, 3.3, 0.1]])
     exponents, z, coefficients = [1268.0, 0.36], 0.133, (0.034, -1.1, 2.0)
     basis = Basis.from_shells([shell(atom, 0, [a], [[1.0]]) for atom in (1, 2) for a in exponents], R_ax)
