@@ -3,14 +3,15 @@
     python benchmarks/grid_errors.py --json benchmarks/results/grid_errors.json
     python benchmarks/grid_errors.py --only "MnO4-" "Ni(CO)4" --heaviest 86
     python benchmarks/grid_errors.py --only HgCl2 WF6 --heaviest 86 --factors 0.8 1.0 1.2 1.4 1.6
-    python benchmarks/grid_errors.py --only AgH AuCl --heaviest 86 --all-electron
+    python benchmarks/grid_errors.py --only Xe Hg --all-electron --json benchmarks/results/grid_errors_all_electron.json
 
 Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
 fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
 exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
 record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors of the levels
 with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
-`--all-electron`: x2c-SVPall with X2C instead of def2-SVP, which has core potentials beyond krypton.
+`--all-electron`: x2c-SVPall with X2C instead of def2-SVP, which has core potentials beyond krypton, and 400 radial
+shells for the reference; `--only` also takes elements, which are then single atoms.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
             ]
             text = "\n".join([str(len(lines)), "", *lines])
             found[name] = cuanto.Molecule.from_string(text, known["charge"], known["multiplicity"])
-    return found
+    atoms = [name for name in names or [] if name in ATOMIC_NUMBERS]
+    return found | {name: cuanto.Molecule([name], np.zeros((1, 3))) for name in atoms}
 
 
 def errors_of(molecule: Any, backend: Any, factors: list[float], all_electron: bool) -> dict[str, Any]:
@@ -70,7 +72,7 @@ def errors_of(molecule: Any, backend: Any, factors: list[float], all_electron: b
 
     errors: dict[str, Any] = {"converged": True, "points": {}}
     for functional in FUNCTIONALS:
-        exact, _ = integrate(functional, GridSettings(level=(150, 974)))
+        exact, _ = integrate(functional, GridSettings(level=(400 if all_electron else 150, 974)))
         errors[functional] = {}
         for level in LEVELS:
             found, errors["points"][level] = integrate(functional, GridSettings(level=level))

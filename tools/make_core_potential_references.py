@@ -246,9 +246,9 @@ CASES = """
     HI / rhf / lanl2dz+sto-3g / none *
     HI / rhf / lanl2dz+sto-3g / jk *
     HI / pbe / lanl2dz+sto-3g / j *
+    HI+ / uhf / lanl2dz+sto-3g / none *
     HI+ / upbe / lanl2dz+sto-3g / none *
     IO / uhf / def2-svp / none
-    IO / uhf / lanl2dz+sto-3g / none *
     XeF2 / b3lyp / def2-svp / none
     XeF2 / rhf / cc-pvtz-pp+cc-pvtz / jk
     CsI / rhf / def2-svp / none
