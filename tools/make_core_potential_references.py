@@ -174,7 +174,7 @@ MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "SbH3": (trigonal("Sb", "H", 1.70, 91.6), 0, 1),
     "TeH2": (bent("Te", "H", 1.66, 90.3), 0, 1),
     "HI": (diatomic("I", "H", 1.61), 0, 1),
-    "HI+": (diatomic("I", "H", 1.61), 1, 2),
+    "HI-": (diatomic("I", "H", 1.61), -1, 2),
     "IO": (diatomic("I", "O", 1.87), 0, 2),
     "XeF2": (linear("Xe", 0.0, "F", 1.98, "F", -1.98), 0, 1),
     "CsI": (diatomic("Cs", "I", 3.32), 0, 1),
@@ -246,8 +246,8 @@ CASES = """
     HI / rhf / lanl2dz+sto-3g / none *
     HI / rhf / lanl2dz+sto-3g / jk *
     HI / pbe / lanl2dz+sto-3g / j *
-    HI+ / uhf / lanl2dz+sto-3g / none *
-    HI+ / upbe / lanl2dz+sto-3g / none *
+    HI- / uhf / lanl2dz+sto-3g / none *
+    HI- / upbe / lanl2dz+sto-3g / none *
     IO / uhf / def2-svp / none
     XeF2 / b3lyp / def2-svp / none
     XeF2 / rhf / cc-pvtz-pp+cc-pvtz / jk
