@@ -103,9 +103,7 @@ class CpuDigest:
         pairs_of_classes = [(bra, ket) for ket, bras in zip(device, bras_of, strict=True) for bra in bras]
         self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in pairs_of_classes])
         self._kernels = self._bras.array
-        self._unfinished = {
-            i: self._choose(x, y, x.host.bra.count) for i, (x, y) in enumerate(pairs_of_classes)
-        }
+        self._unfinished = {i: self._choose(x, y, x.host.bra.count) for i, (x, y) in enumerate(pairs_of_classes)}
 
     @classmethod
     def begin(cls, backend: Backend, real: str, algorithm: str = "auto") -> list[Program]:

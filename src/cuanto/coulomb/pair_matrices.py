@@ -77,7 +77,10 @@ class PairMatrices:
             parity, plans = _parity(batch.shell), _plans(batch.shells, _parity(batch.shell), ket=False)
             owner, _ = range_members(np.diff(batch.first))
             sizes = np.array([0 if plan is None else plan.coefficients for plan in plans])[parity[owner]]
-            records, start = self._records(PAIR_PLAN, [_plan_row(batch.shells, plan) for plan in plans]), range_starts(sizes)
+            records, start = (
+                self._records(PAIR_PLAN, [_plan_row(batch.shells, plan) for plan in plans]),
+                range_starts(sizes),
+            )
             expansion = np.empty(start[-1])
             values = {"plans": records.array, "parity": parity[owner], "start": start, "bra_record": batch.record}
             self.backend.launch_all([Launch(self._expand, len(owner), {**values, "out": expansion})])

@@ -35,7 +35,8 @@ CPU_BOUNDS = parse_arguments(
 )
 
 CPU_EXPAND = parse_arguments(
-    "INDEX begin, INDEX end, const void* plans, const int* parity, const INDEX* start, const REAL* bra_record, REAL* out"
+    "INDEX begin, INDEX end, const void* plans, const int* parity, const INDEX* start, const REAL* bra_record, "
+    "REAL* out"
 )
 
 CUDA_SELECT = parse_arguments(

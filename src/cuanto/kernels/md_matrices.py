@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +72,18 @@ def plan_of(side: Shells, parity: int, ket: bool) -> Plan:
     place = np.zeros(used.shape, dtype=np.int64)
     for p, own in enumerate(rows):
         members = own[own >= 0]
-        place[np.ix_(members, lists[p])] = PANEL * (start[p] + np.arange(len(lists[p]))) + np.arange(len(members))[:, None]
+        place[np.ix_(members, lists[p])] = (
+            PANEL * (start[p] + np.arange(len(lists[p]))) + np.arange(len(members))[:, None]
+        )
     target = place[function, hermite]
     order = np.argsort(target, kind="stable")
     if ket:
         weight = weight * (-1.0) ** H[hermite].sum(axis=1)
     first = np.searchsorted(target[order], np.arange(PANEL * start[-1] + 1))
     hermites = np.concatenate(lists)
-    arrays = (array.astype(np.int32) for array in (rows, start, hermites, first, factors[order]))
-    return Plan(*(np.ascontiguousarray(array) for array in arrays), np.ascontiguousarray(weight[order]))
+    integers = (np.ascontiguousarray(array, dtype=np.int32) for array in (rows, start, hermites, first, factors[order]))
+    values: tuple[Any, ...] = (*integers, np.ascontiguousarray(weight[order]))
+    return Plan(*values)
 
 
 def _terms(side: Shells, parity: int) -> Iterator[tuple[NDArray[np.int64 | np.float64], ...]]:
@@ -101,7 +105,7 @@ def _terms(side: Shells, parity: int) -> Iterator[tuple[NDArray[np.int64 | np.fl
 
 
 def _panels(used: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Group rows so that those of a panel have many Hermite Gaussians in common: always add the row that adds fewest."""
+    """Group rows so that those of a panel have many Hermite Gaussians in common: the row that adds fewest is next."""
     left = np.ones(len(used), dtype=bool)
     size = used.sum(axis=1)
     panels = []
@@ -120,6 +124,7 @@ def _panels(used: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def cube_places(order: int, total: int) -> NDArray[np.int32]:
-    """Places of Hermite Gaussians in a cube of R_tuv up to the order `total`: the place of a sum is the sum of places."""
+    """Places of Hermite Gaussians in a cube of R_tuv up to the order `total`: that of a sum is the sum of places."""
     side = total + 1
-    return (hermite_table(order) @ np.array([side * side, side, 1])).astype(np.int32)
+    places: NDArray[np.int32] = (hermite_table(order) @ np.array([side * side, side, 1])).astype(np.int32)
+    return places
