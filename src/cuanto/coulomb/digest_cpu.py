@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cuanto import tuning
 from cuanto.arrays import Array, range_starts
+from cuanto.backends.background import ready
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
+from cuanto.backends.texts import Request, request_kernel
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.coulomb.pair_matrices import PairMatrices
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import choose_algorithm, general_source, source_of, unrolled
+from cuanto.kernels.build import choose_algorithm, general_source, unrolled
 from cuanto.kernels.direct import cpu_bounds, cpu_digest, cpu_matrices
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.recurrences.boys import boys_table, table_float
@@ -48,13 +51,23 @@ class Choice:
 
     kind: Class
     sides: tuple[DevicePairs, DevicePairs]
-    straight: Program | None
+    straight: Request | None
     wait: bool
+
+    @property
+    def program(self) -> Program | None:
+        """The straight-line kernel, None if there is none or not yet."""
+        return self.straight.result() if self.straight is not None and (self.wait or ready(self.straight)) else None
 
     @property
     def final(self) -> bool:
         """Whether the straight-line kernel is compiled."""
-        return self.straight is not None and (self.wait or self.straight.ready)
+        return (program := self.program) is not None and (self.wait or program.ready)
+
+    @property
+    def expected(self) -> bool:
+        """Whether there will be a straight-line kernel."""
+        return self.straight is not None and (not self.straight.done() or self.program is not None)
 
 
 def _by_matrices(backend: Backend, algorithm: str) -> bool:
@@ -138,18 +151,19 @@ class CpuDigest:
             if traits.schedule != "auto" and self._loops_are_faster(bra.host, ket.host, bras, primitives):
                 algorithm = "md"
         kind = (coulomb_operator(bra.host.bra.attenuated, algorithm), *shells, algorithm)
-        wait, straight = traits.schedule == "lane", None
-        if wait or (traits.schedule == "auto" and self._repays_compiling(kind, bra, ket, primitives)):
-            spec = KernelSpec(*kind, "lane", self.name, consumer="list")
-            straight = self.backend.compile(source_of(spec), later=True)
-        return Choice(kind, (bra, ket), straight, wait)
+        spec = KernelSpec(*kind, "lane", self.name, consumer="list")
+        if traits.schedule == "lane":
+            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True), wait=True)
+        # Beyond that no class is small enough, and making its graph to count its operations takes seconds.
+        small = traits.schedule == "auto" and sum(kind[1].l) + sum(kind[2].l) <= MOST_STRAIGHT
+        worthwhile = partial(self._repays_compiling, kind, bra.host, ket.host, primitives)
+        straight = request_kernel(self.backend, spec, worthwhile) if small else None
+        return Choice(kind, (bra, ket), straight, wait=False)
 
-    def _repays_compiling(self, kind: Class, bra: DevicePairs, ket: DevicePairs, primitives: float) -> bool:
+    def _repays_compiling(self, kind: Class, bra: PairClass, ket: PairClass, primitives: float) -> bool:
         """Whether a class has few enough operations for straight-line code, and enough work."""
-        if sum(kind[1].l) + sum(kind[2].l) > MOST_STRAIGHT:  # without making its graph, which takes seconds
-            return False
         cost = class_cost(*kind)
-        work = bra.host.bra.count * ket.host.ket.count * cost.total(primitives, bra.host.columns)
+        work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
         return unrolled("cpu", cost) and work > self.backend.traits.worth_compiling
 
     def _loops_are_faster(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
@@ -166,7 +180,7 @@ class CpuDigest:
         """Addresses of the fastest kernel that is compiled, and of its tables."""
         address = self.backend.address
         if choice.final:
-            return address(choice.straight), 0
+            return address(choice.program), 0
         by_matrices = _by_matrices(self.backend, self.algorithm)
         key = tuple(map(id, choice.sides)) if by_matrices else choice.kind
         if key not in self._tables:
@@ -193,7 +207,7 @@ class CpuDigest:
                 kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
             self._kernels = kernels
             self._unfinished = {
-                i: choice for i, choice in self._unfinished.items() if choice.straight and i not in final
+                i: choice for i, choice in self._unfinished.items() if choice.expected and i not in final
             }
         return self._kernels
 
