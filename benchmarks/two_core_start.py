@@ -2,8 +2,8 @@
 
     taskset -c 0,1 python benchmarks/two_core_start.py --json benchmarks/results/two_core_start_cpu.json
 
-Each case runs in a process of its own with an empty cache: one calculation, which is the cold time (without the import),
-then after all background compilations the best of two warm ones. Targets: SO2 direct HF/cc-pVQZ warm + 5 s; caffeine
+Each case runs in a process of its own with an empty cache: one calculation, which is the cold time without the import,
+then, after all background compilations, the best of two warm ones. Targets: SO2 direct HF/cc-pVQZ warm + 5 s; caffeine
 RI-B3LYP/def2-SVP 1.3 times warm + 3 s.
 """
 
