@@ -110,7 +110,7 @@ def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
     """Both programs in turn."""
     system = SYSTEMS[key]
     molecule = molecule_of(system)
-    basis = cuanto.Basis(system.basis, molecule)
+    basis = cuanto.Basis(system.basis, molecule, spherical=True)
     mol = pyscf_mole(molecule, basis)
     mol.spin = molecule.multiplicity - 1
     ours, theirs = Clock(), Clock()

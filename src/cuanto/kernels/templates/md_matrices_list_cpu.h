@@ -7,12 +7,12 @@ static void hermite_cube(const Matrices& m, const REAL* bra, const REAL* ket, co
     VEC X[3], F[BOYS_MAX_ORDER + 1];
     VEC R2 = vset(0);
     for (int i = 0; i < 3; ++i) {
-        X[i] = (bra[1 + i] - vload(ket + (1 + i) * BLOCK)) + (bra[11 + i] - vload(ket + (11 + i) * BLOCK));
+        X[i] = (bra[1 + i] - vload(ket + (1 + i) * LANES)) + (bra[11 + i] - vload(ket + (11 + i) * LANES));
         R2 += X[i] * X[i];
     }
     const VEC root = vrsqrt(vset(1) + bra[0] * vload(ket)), rho = bra[0] * root * root;
     boys_any((int)L, rho * R2, boys_table, F);
-    VEC factor = root * vload(ket + 4 * BLOCK);
+    VEC factor = root * vload(ket + 4 * LANES);
     for (INDEX n = 0; n <= L; ++n) F[n] *= factor, factor *= REAL(-2) * rho;
     R[0] = F[L];
     for (INDEX n = L - 1; n >= 0; --n)
@@ -208,38 +208,83 @@ static const PairPlan& plan_for(const void* plans, int parity) {
     return plan[parity].coefficients ? plan[parity] : plan[0];
 }
 
-// Coefficients of a vector of kets, [primitive][coefficient]; the thread keeps those of the last one, which
-// are needed for all classes of bras.
-struct KetExpansions {
-    Workspace memory;
-    INDEX stamp = -1, ket = -1;
-    const REAL* record = nullptr;
+// A vector of kets as rounds: their primitives of the same number, or LANES primitives of the ket of one lane. Kets with many
+// more primitives than the others of their vector would leave most lanes empty.
+struct Round {
+    int lane;  // -1: a primitive of every ket
     const PairPlan* plan;
     const VEC* E;
+    const REAL* record;  // [field][lane]
+};
+
+// The thread keeps the rounds of the last vector of kets, which are needed for all classes of bras.
+struct KetRounds {
+    Workspace memory;
+    INDEX stamp = -1, ket = -1, count, common;  // common: rounds with a primitive of every ket, which are the first ones
+    const REAL* source = nullptr;
+    Round* round;
 
     void prepare(const Sides& x, const Matrices& m, INDEX first) {
-        if (stamp == m.stamp && record == x.ket_record && ket == first) return;
-        stamp = m.stamp, record = x.ket_record, ket = first;
-        const INDEX block = first / BLOCK, lane = first % BLOCK;
-        plan = &plan_for(m.ket_plans, parity_of(x.ket_shell + block * SHELL_FIELDS * BLOCK + lane, BLOCK, LANES));
-        const int lc = (int)plan->la, ld = (int)plan->lb, size = (lc + 1) * (ld + 1) * (lc + ld + 1);
-        const INDEX begin = x.ket_first[block], end = x.ket_first[block + 1];
-        VEC* target = (VEC*)memory.ask(((end - begin) * plan->coefficients + 3 * size) * sizeof(VEC));
-        VEC* axes = target + (end - begin) * plan->coefficients;
-        E = target;
-        for (INDEX c = begin; c < end; ++c, target += plan->coefficients) {
-            const REAL* from = x.ket_record + c * KET_FIELDS * BLOCK + lane;
-            for (int i = 0; i < 3; ++i)
-                expansion<VEC>(lc, ld, vload(from + (5 + i) * BLOCK), vload(from + (8 + i) * BLOCK), REAL(0.5) * vload(from),
-                               axes + i * size);
-            coefficients<VEC>(*plan, axes, target);
+        if (stamp == m.stamp && source == x.ket_record && ket == first) return;
+        stamp = m.stamp, source = x.ket_record, ket = first;
+        const INDEX block = first / BLOCK, lane = first % BLOCK, begin = x.ket_first[block], end = x.ket_first[block + 1];
+        const REAL *record = x.ket_record + begin * KET_FIELDS * BLOCK + lane, *distance = x.ket_shell + block * SHELL_FIELDS * BLOCK + lane;
+        INDEX primitives[LANES];
+        for (int l = 0; l < LANES; ++l) {
+            primitives[l] = 0;
+            while (begin + primitives[l] < end && record[(primitives[l] * KET_FIELDS + SIZE) * BLOCK + l] >= 0) ++primitives[l];
+        }
+        choose(primitives);
+        const PairPlan* plan[LANES + 1];
+        INDEX largest = 0;
+        for (int l = 0; l <= LANES; ++l) {
+            plan[l] = &plan_for(m.ket_plans, l < LANES ? parity_of(distance + l, BLOCK, 1) : parity_of(distance, BLOCK, LANES));
+            largest = plan[l]->coefficients > largest ? plan[l]->coefficients : largest;
+        }
+        const int lc = (int)plan[0]->la, ld = (int)plan[0]->lb, size = (lc + 1) * (ld + 1) * (lc + ld + 1);
+        const INDEX vectors = count * (largest + KET_FIELDS) + 3 * size;
+        VEC* E = (VEC*)memory.ask(vectors * sizeof(VEC) + count * sizeof(Round));
+        VEC *fields = E + count * largest, *axes = fields + count * KET_FIELDS;
+        round = (Round*)(axes + 3 * size);
+        INDEX r = 0;
+        for (; r < common; ++r) {
+            round[r] = Round{-1, plan[LANES], E + r * largest, (REAL*)(fields + r * KET_FIELDS)};
+            for (INDEX f = 0; f < KET_FIELDS; ++f) fields[r * KET_FIELDS + f] = vload(record + (r * KET_FIELDS + f) * BLOCK);
+        }
+        for (int l = 0; l < LANES; ++l)
+            for (INDEX c = common; c < primitives[l]; c += LANES, ++r) {
+                round[r] = Round{l, plan[l], E + r * largest, (REAL*)(fields + r * KET_FIELDS)};
+                for (int i = 0; i < LANES; ++i) {
+                    const bool there = c + i < primitives[l];
+                    const REAL* from = record + (there ? c + i : c) * KET_FIELDS * BLOCK + l;
+                    for (INDEX f = 0; f < KET_FIELDS; ++f) fields[r * KET_FIELDS + f][i] = from[f * BLOCK];
+                    if (!there) fields[r * KET_FIELDS + 4][i] = 0, fields[r * KET_FIELDS + SIZE][i] = -1;
+                }
+            }
+        for (r = 0; r < count; ++r) {
+            const VEC* from = fields + r * KET_FIELDS;
+            for (int i = 0; i < 3; ++i) expansion<VEC>(lc, ld, from[5 + i], from[8 + i], REAL(0.5) * from[0], axes + i * size);
+            coefficients<VEC>(*round[r].plan, axes, (VEC*)round[r].E);
+        }
+    }
+
+    // The number of common rounds for the fewest rounds in all; a round of one lane also costs the sum over its lanes.
+    void choose(const INDEX* primitives) {
+        INDEX most = 0;
+        for (int l = 0; l < LANES; ++l) most = primitives[l] > most ? primitives[l] : most;
+        count = common = most;
+        for (int k = 0; k < LANES; ++k) {
+            INDEX rounds = primitives[k], lanes = 0;
+            for (int l = 0; l < LANES; ++l)
+                if (primitives[l] > primitives[k]) rounds += (primitives[l] - primitives[k] + LANES - 1) / LANES, ++lanes;
+            if (rounds + lanes < count) count = rounds, common = primitives[k];
         }
     }
 };
-static thread_local KetExpansions kets_now;
+static thread_local KetRounds kets_now;
 
 static bool significant(const Sides& x, const REAL* bra, const REAL* ket) {
-    return vany(bra[SIZE] * vload(ket + SIZE * BLOCK) >= REAL(x.cutoff));
+    return vany(bra[SIZE] * vload(ket + SIZE * LANES) >= REAL(x.cutoff));
 }
 
 static void clear(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX begin, INDEX end, VEC* out) {
@@ -249,15 +294,15 @@ static void clear(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX
 }
 
 // Bra first: the panels `begin` to `end` of bra b with the kets.
-static void bra_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b, INDEX begin, INDEX end, INDEX ket,
-                      VEC* R, VEC* T, VEC* out) {
-    const INDEX block = ket / BLOCK, lane = ket % BLOCK, panel_size = m.ket_hermites * PANEL;
+static void bra_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b, INDEX begin, INDEX end, VEC* R,
+                      VEC* T, VEC* out) {
+    const INDEX panel_size = m.ket_hermites * PANEL;
     const INDEX functions = m.bra_functions * m.ket_functions, step = (end - begin) * panel_size;
-    const PairPlan& ket_plan = *kets_now.plan;
-    const VEC* E_ket = kets_now.E;
     bool first = true;
-    for (INDEX c = x.ket_first[block]; c < x.ket_first[block + 1]; ++c, E_ket += ket_plan.coefficients) {
-        const REAL* from = x.ket_record + c * KET_FIELDS * BLOCK + lane;
+    for (INDEX r = 0; r < kets_now.count; ++r) {
+        const PairPlan& ket_plan = *kets_now.round[r].plan;
+        const VEC* E_ket = kets_now.round[r].E;
+        const REAL* from = kets_now.round[r].record;
         bool empty = true;
         for (INDEX k = x.bra_first[b]; k < x.bra_first[b + 1]; ++k, empty = false) {
             const REAL* bra = x.bra_record + k * BRA_FIELDS;
@@ -284,22 +329,38 @@ static void bra_first(const Sides& x, const Matrices& m, const PairPlan& plan, I
     if (first) clear(x, m, plan, begin, end, out);
 }
 
+// Add the potentials of a primitive of the bra in the kets to S[ket function][Hermite Gaussian]; returns whether there are any.
+static bool add_rounds(const Sides& x, const Matrices& m, const REAL* bra, VEC* R, VEC* S) {
+    const INDEX size = m.bra_hermites * m.ket_functions;
+    bool empty = true;
+    INDEX r = 0;
+    for (; r < kets_now.common && significant(x, bra, kets_now.round[r].record); ++r, empty = false) {
+        hermite_cube(m, bra, kets_now.round[r].record, x.boys_table, R);
+        potentials(m, *kets_now.round[r].plan, kets_now.round[r].E, R, empty, S);
+    }
+    VEC* own = S + size;  // of one lane
+    for (r = kets_now.common; r < kets_now.count;) {
+        const int lane = kets_now.round[r].lane;
+        bool none = true;
+        for (; r < kets_now.count && kets_now.round[r].lane == lane; ++r) {
+            if (!significant(x, bra, kets_now.round[r].record)) continue;
+            hermite_cube(m, bra, kets_now.round[r].record, x.boys_table, R);
+            potentials(m, *kets_now.round[r].plan, kets_now.round[r].E, R, none, own);
+            none = false;
+        }
+        if (none) continue;
+        for (INDEX i = 0; empty && i < size; ++i) S[i] = vset(0);
+        for (INDEX i = 0; i < size; ++i) S[i][lane] += vsum(own[i]);
+        empty = false;
+    }
+    return !empty;
+}
+
 // Kets first: bra b with the kets, whose primitives are summed before the functions of the bra are formed.
-static void kets_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b, INDEX ket, VEC* R, VEC* S, VEC* out) {
-    const INDEX block = ket / BLOCK, lane = ket % BLOCK;
-    const PairPlan& ket_plan = *kets_now.plan;
+static void kets_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b, VEC* R, VEC* S, VEC* out) {
     bool first = true;
     for (INDEX k = x.bra_first[b]; k < x.bra_first[b + 1]; ++k, first = false) {
-        const REAL* bra = x.bra_record + k * BRA_FIELDS;
-        const VEC* E_ket = kets_now.E;
-        bool empty = true;
-        for (INDEX c = x.ket_first[block]; c < x.ket_first[block + 1]; ++c, E_ket += ket_plan.coefficients, empty = false) {
-            const REAL* from = x.ket_record + c * KET_FIELDS * BLOCK + lane;
-            if (!significant(x, bra, from)) break;
-            hermite_cube(m, bra, from, x.boys_table, R);
-            potentials(m, ket_plan, E_ket, R, empty, S);
-        }
-        if (empty) break;
+        if (!add_rounds(x, m, x.bra_record + k * BRA_FIELDS, R, S)) break;
         for (INDEX p = 0; p < plan.panels; ++p) {
             const INDEX start = plan.start[p];
             bra_products(plan.hermites + start, plan.start[p + 1] - start, m.identity,
@@ -311,10 +372,11 @@ static void kets_first(const Sides& x, const Matrices& m, const PairPlan& plan, 
     if (first) clear(x, m, plan, 0, plan.panels, out);
 }
 
-// Whether the sum over the kets' primitives should come first: the multiplications of both orders.
-static bool kets_are_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b, INDEX ket) {
-    const double bras = x.bra_first[b + 1] - x.bra_first[b], kets = x.ket_first[ket / BLOCK + 1] - x.ket_first[ket / BLOCK];
-    const double E_bra = plan.coefficients, E_ket = kets_now.plan->coefficients, columns = x.columns;
+// Whether the sum over the kets' primitives should come first: the multiplications of both orders. Rounds of one lane need it.
+static bool kets_are_first(const Sides& x, const Matrices& m, const PairPlan& plan, INDEX b) {
+    if (kets_now.common < kets_now.count) return true;
+    const double bras = x.bra_first[b + 1] - x.bra_first[b], kets = kets_now.count;
+    const double E_bra = plan.coefficients, E_ket = kets ? kets_now.round[0].plan->coefficients : 0, columns = x.columns;
     const double functions = (double)m.bra_functions * m.ket_functions;
     const double bra = bras * kets * (E_bra + columns * m.bra_functions) * m.ket_hermites + kets * columns * m.bra_functions * E_ket;
     const double ket_order = bras * kets * m.bra_hermites * (E_ket + m.ket_functions) + bras * (E_bra * m.ket_functions + columns * functions);
@@ -325,18 +387,18 @@ KERNEL(1) ENTRY(PARAMETERS) {
     const Sides x = SIDES;
     const Matrices& m = *(const Matrices*)tables;
     const INDEX panel_size = m.ket_hermites * PANEL, fit = HALFWAY / (panel_size * x.columns), group = fit ? fit : 1;
-    const INDEX halfway = group * panel_size * x.columns, other = m.bra_hermites * m.ket_functions;
+    const INDEX halfway = group * panel_size * x.columns, other = 2 * m.bra_hermites * m.ket_functions;
     VEC* R = lane_memory(m.cube + (halfway > other ? halfway : other));
     VEC *T = R + m.cube, *target = (VEC*)out;
     for (INDEX item = 0; item < count; ++item, target += x.columns * m.bra_functions * m.ket_functions) {
-        const INDEX b = list[2 * item], ket = list[2 * item + 1];
-        kets_now.prepare(x, m, ket);
+        const INDEX b = list[2 * item];
+        kets_now.prepare(x, m, list[2 * item + 1]);
         const PairPlan& plan = plan_for(m.bra_plans, parity_of(x.bra_shell + b * SHELL_FIELDS, 1, 1));
-        if (kets_are_first(x, m, plan, b, ket)) {
-            kets_first(x, m, plan, b, ket, R, T, target);
+        if (kets_are_first(x, m, plan, b)) {
+            kets_first(x, m, plan, b, R, T, target);
             continue;
         }
         for (INDEX p = 0; p < plan.panels; p += group)
-            bra_first(x, m, plan, b, p, p + group < plan.panels ? p + group : plan.panels, ket, R, T, target);
+            bra_first(x, m, plan, b, p, p + group < plan.panels ? p + group : plan.panels, R, T, target);
     }
 }
