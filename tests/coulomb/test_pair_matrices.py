@@ -19,6 +19,8 @@ LINEAR = ([0.0, 0.0, 0.0], [0.0, 0.0, 1.3], [0.0, 0.0, -1.1])
 CONTRACTED = ([4.1, 1.3, 0.4], [[0.3, -0.1], [0.6, 0.2], [0.4, 0.9]])
 """Exponents and coefficients of two columns."""
 
+NAMES = ("atom", "contracted bras", "contracted kets", "long kets", "cartesian", "high momenta")
+
 
 @cache
 def basis_of(name: str) -> Basis:
@@ -30,6 +32,9 @@ def basis_of(name: str) -> Basis:
         shells = [(0, 3, exponents, columns, True), (1, 0, [0.5], [[1.0]], True), (2, 0, [0.8], [[1.0]], True)]
     elif name == "contracted kets":
         shells = [(0, 4, [0.9], [[1.0]], True), (1, 1, exponents, columns, True), (2, 0, *CONTRACTED, True)]
+    elif name == "long kets":  # one ket has many more primitives than the others of its vector
+        exponents, column = [40.0, 11.0, 4.0, 1.6, 0.7, 0.3], [[0.1], [0.2], [0.3], [0.4], [0.3], [0.1]]
+        shells = [(0, 2, [0.9], [[1.0]], True), (1, 0, exponents, column, True), (2, 0, [0.8], [[1.0]], True)]
     elif name == "cartesian":
         shells = [(0, 3, [0.9], [[1.0]], False), (1, 2, [1.1], [[1.0]], False), (2, 0, [0.8], [[1.0]], True)]
     else:  # high momenta
@@ -44,7 +49,7 @@ def tensor(name: str) -> Array:
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
-@pytest.mark.parametrize("name", ["atom", "contracted bras", "contracted kets", "cartesian", "high momenta"])
+@pytest.mark.parametrize("name", NAMES)
 def test_j_and_k(name: str, precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without straight-line kernels every class is evaluated by products of matrices."""
     monkeypatch.setattr(CpuDigest, "_repays_compiling", lambda *given: False)

@@ -87,14 +87,22 @@ PAIR_FIELDS = {"BRA_FIELDS": abi.COULOMB_BRA, "KET_FIELDS": abi.PAIR_KET}
 @cache
 def cpu_matrices(real: str) -> Source:
     """Any class of four-centre integrals by products of matrices, for lists of quartets."""
-    parts = (*RECORDS, PAIR_PLAN.text, MATRICES.text, "batch_cpu.h", "md_matrices_cpu.h", "md_matrices_list_cpu.h")
+    parts = (
+        *RECORDS,
+        PAIR_PLAN.text,
+        MATRICES.text,
+        "batch_cpu.h",
+        "hermite_expansion_cpu.h",
+        "md_matrices_cpu.h",
+        "md_matrices_list_cpu.h",
+    )
     return integral_source("matrices_list", "cpu", real, Skeleton(parts, CPU_LIST), PAIR_FIELDS)
 
 
 @cache
 def cpu_expand() -> Source:
     """Hermite expansion coefficients of all primitive pairs of a class, for `cpu_matrices`."""
-    parts = (*RECORDS, PAIR_PLAN.text, "md_matrices_cpu.h", "md_matrices_expand_cpu.h")
+    parts = (*RECORDS, PAIR_PLAN.text, "hermite_expansion_cpu.h", "md_matrices_cpu.h", "md_matrices_expand_cpu.h")
     return integral_source("expand_pairs", "cpu", "double", Skeleton(parts, CPU_EXPAND), PAIR_FIELDS)
 
 
