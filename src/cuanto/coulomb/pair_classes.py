@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,16 @@ class PairClass:
     def columns(self) -> int:
         """Contraction columns of a pair."""
         return self.bra.columns
+
+    @cached_property
+    def longest_bra(self) -> int:
+        """The largest number of primitives of a bra."""
+        return int(np.diff(self.bra.first).max(initial=0))
+
+    @cached_property
+    def longest_ket(self) -> int:
+        """The largest number of primitives of a ket."""
+        return int(np.diff(self.ket.first).max(initial=0))
 
     @property
     def ket_pair(self) -> Ints32:

@@ -1,0 +1,148 @@
+"""The choice of a kernel for the integrals of a list of quartets on a GPU.
+
+Straight-line kernels have one thread per quartet. They exist for classes of low momenta, if they are compiled, and are
+slow where one quartet has many primitives, because a single thread sums them. Everywhere else a block of threads shares
+a quartet (`kernels/md_list.py`), by one kernel for all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto import tuning
+from cuanto.backends.base import Backend, Class, Job, Program
+from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
+from cuanto.backends.programs import is_cached
+from cuanto.coulomb.pair_classes import PairClass
+from cuanto.kernels import md_list
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
+from cuanto.kernels.spec import coulomb_operator
+from cuanto.kernels.text import Source
+
+BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
+SERIAL_OPERATIONS = tuning.number("cuda", "direct.serial_operations")
+STATIC_SHARED = 64
+"""Bytes of static shared memory of the general kernel."""
+SIMPLE = 4
+"""Sum of the momenta up to which the cost of a class and the text of its kernel take milliseconds."""
+
+
+@dataclass(frozen=True)
+class ListLaunch:
+    """A kernel for lists: blocks of threads, bytes of shared memory, further arguments, and scratch memory.
+
+    `pad`: items of the list that share their bra. `scratch`: numbers of global memory.
+    """
+
+    program: Program
+    blocks: int
+    shared: int
+    arguments: dict[str, Any]
+    pad: int = 1
+    scratch: int = 0
+
+
+class ListKernels:
+    """Chooses kernels for lists of quartets in numbers of one type; `algorithm`: of straight-line kernels."""
+
+    def __init__(self, backend: Backend, algorithm: str, real: np.dtype[Any]) -> None:
+        self.backend, self.algorithm, self.real = backend, algorithm, real
+        self.name = real_name(real)
+        self._tables = GroupTables(backend.to_device)
+        self._straight: dict[Any, Program | None] = {}
+        self._general: dict[Any, ListLaunch] = {}
+
+    @staticmethod
+    def general(backend: Backend, real: str) -> Source:
+        """The kernel for all classes."""
+        if backend.traits.schedule == "group":
+            return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
+        return general_source("quartet_block", real, "list")
+
+    def __call__(self, bra: PairClass, ket: PairClass, items: int) -> ListLaunch:
+        """The launch for at most `items` quartets."""
+        job = self._job(bra, ket)
+        longest = bra.longest_bra, ket.longest_ket
+        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, *longest)
+        if key not in self._straight:
+            self._straight[key] = self._straight_program(job, *longest)
+        straight = self._straight[key]
+        if straight is not None and (straight.ready or self.backend.traits.schedule == "thread"):
+            return ListLaunch(straight, blocks_for(self.backend, items, LIST_THREADS), 0, {})
+        if self.backend.traits.schedule == "group":
+            return self._groups(job, items)
+        if key not in self._general:
+            self._general[key] = self._blocks(job, longest[1])
+        return replace(self._general[key], blocks=blocks_for(self.backend, items, 1))
+
+    def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
+        """The classes of all combinations of pairs."""
+        for y, ket in enumerate(pairs):
+            for bra in pairs[: y + 1]:
+                job = self._job(bra, ket)
+                yield job.operator, job.bra, job.ket, job.algorithm
+
+    def _job(self, bra: PairClass, ket: PairClass) -> Job:
+        """Description of the classes and counts, from which a kernel is chosen."""
+        shells = bra.bra.shells, ket.bra.shells
+        primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
+        algorithm = self.algorithm
+        if algorithm == "auto":
+            algorithm = choose_algorithm("cuda", "coulomb", *shells, primitives)
+        out = {"out": np.empty(0, dtype=self.real)}
+        operator = coulomb_operator(bra.bra.attenuated, algorithm)
+        return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
+
+    def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> Program | None:
+        """A straight-line kernel, if it is the fastest one and can be had without delay."""
+        schedule = self.backend.traits.schedule
+        if schedule not in ("auto", "thread"):
+            return None
+        if schedule == "auto":
+            class_ = (job.operator, job.bra, job.ket, job.algorithm)
+            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not is_cached(*class_, levels=True):
+                self.backend.expect_kernel(class_, job.columns, self.name)
+                return None
+            cost, at_once = kind_of(job).cost, kind_of(job).at_once
+            serial = cost.total(longest_bra * longest_ket) * -(-job.columns // at_once)
+            work = job.bras * job.kets * cost.total(job.primitives, job.columns)
+            if not kind_of(job).straight or serial > SERIAL_OPERATIONS or work < self.backend.traits.worth_compiling:
+                return None
+        return self.backend.compile(kind_of(job).list_source(self.name), later=True)
+
+    def _blocks(self, job: Job, longest: int) -> ListLaunch:
+        """A block of threads for each quartet."""
+        traits = self.backend.traits
+        block = md_list.block_of(job.bra, job.ket, job.columns, longest, self.real.itemsize, traits.shared_limit)
+        tables = self._tables.once((job.bra, job.ket), lambda: md_list.table_arguments(job.bra, job.ket, self.real))
+        source = replace(
+            general_source("quartet_block", self.name, "list"), threads=traits.quartet_threads or block.threads
+        )
+        arguments = {**tables, **block.arguments}
+        return ListLaunch(self.backend.compile(source), 0, block.numbers * self.real.itemsize, arguments)
+
+    def _groups(self, job: Job, items: int) -> ListLaunch:
+        """A few kets of one bra for each block of threads, from index tables."""
+        kind = kind_of(job)
+        lanes, shared = group_lanes(
+            job, kind.need, self.real.itemsize, self.backend.traits.shared_limit - STATIC_SHARED
+        )
+        blocks = blocks_for(self.backend, items // lanes + 1, 1)
+        stride = 0 if shared else kind.need.numbers(lanes)
+        sizes = {"lanes": lanes, "slots": kind.need.slots, "scratch_stride": stride}
+        program = self.backend.compile(self.general(self.backend, self.name))
+        return ListLaunch(program, blocks, shared, {**self._tables(job), **sizes}, lanes, max(1, blocks * stride))
+
+
+def real_name(real: np.dtype[Any]) -> str:
+    """The C type of numbers."""
+    return "double" if real == np.float64 else "float"
+
+
+def blocks_for(backend: Backend, items: int, block: int) -> int:
+    """Blocks of threads that keep all multiprocessors busy."""
+    return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * backend.traits.workers))
