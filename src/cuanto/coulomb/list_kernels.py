@@ -77,7 +77,9 @@ class ListKernels:
             return self._groups(job, items)
         if key not in self._general:
             self._general[key] = self._blocks(job, longest[1])
-        return replace(self._general[key], blocks=blocks_for(self.backend, items, 1))
+        blocks = blocks_for(self.backend, items, 1)
+        general = self._general[key]
+        return replace(general, blocks=blocks, scratch=blocks * general.arguments["scratch_stride"])
 
     def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
         """The classes of all combinations of pairs."""

@@ -5,7 +5,7 @@ One text serves every class, and its tables are small, so that nothing has to be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, prod
 from typing import Any
@@ -29,13 +29,16 @@ ARGUMENTS = abi.parse_arguments(
     "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
     "const int* tuples, const int* sums, const int* bra_start, const int* bra_row, const REAL* bra_value, "
     "const int* ket_start, const int* ket_row, const REAL* ket_value, int room, int row_room, int expansion_room, "
-    "int batch, int groups, int pitch, int chunk"
+    "int batch, int groups, int pitch, int chunk, REAL* scratch, INDEX scratch_stride"
 )
 
 
 @dataclass(frozen=True)
 class Block:
-    """Sizes of a block of threads for a quartet, as in the text; `numbers` in shared memory."""
+    """Sizes of a block of threads for a quartet, as in the text; `numbers` in shared memory.
+
+    `sums`: numbers of a block in global memory; 0 if the sums over primitives are in shared memory.
+    """
 
     batch: int
     groups: int
@@ -44,35 +47,37 @@ class Block:
     row_room: int
     expansion_room: int
     numbers: int
+    sums: int
     threads: int
 
     @property
     def arguments(self) -> dict[str, int]:
         """Sizes by the names of the kernel's arguments."""
         names = ("batch", "groups", "pitch", "chunk", "row_room", "expansion_room")
-        return {name: getattr(self, name) for name in names}
+        return {**{name: getattr(self, name) for name in names}, "scratch_stride": self.sums}
 
 
 def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes: int, limit: int) -> Block:
     """The block for a class whose kets have at most `primitives` primitives; `limit`: bytes of shared memory."""
-    functions = md_blocks.functions_of(ket).count
-    pitch = batch = 0
-    for allowed in (min(TARGET_BYTES, limit), limit):
-        sizes = [TILE * n for n in range(-(-functions // TILE), 0, -1)]
-        fitting = (size for size in sizes if _block(bra, ket, columns, 1, size).numbers * real_bytes <= allowed)
-        if pitch := next(fitting, 0):
-            break
+    functions, target = md_blocks.functions_of(ket).count, min(TARGET_BYTES, limit)
+
+    def fits(columns: int, batch: int, pitch: int, allowed: int) -> bool:
+        return _block(bra, ket, columns, batch, pitch).numbers * real_bytes <= allowed
+
+    pitches = [TILE * n for n in range(ceil(functions / TILE), 0, -1)]
+    # With the sums in shared memory if possible, preferably of many functions of the ket in little memory.
+    choices = [(kept, pitch, allowed) for kept in (columns, 0) for allowed in (target, limit) for pitch in pitches]
+    kept, pitch, _ = next(choice for choice in choices if fits(choice[0], 1, *choice[1:]))
+    pitch = TILE * ceil(functions / ceil(functions / pitch) / TILE)  # equal slices waste less than a short last one
     batch = 1
-    while batch < min(MAX_BATCH, primitives):
-        if _block(bra, ket, columns, 2 * batch, pitch).numbers * real_bytes > min(TARGET_BYTES, limit):
-            break
+    while batch < min(MAX_BATCH, primitives) and fits(kept, 2 * batch, pitch, target):
         batch *= 2
-    slices = ceil(functions / pitch)
-    pitch = TILE * ceil(functions / slices / TILE)  # equal slices waste less than a short last one
-    return _block(bra, ket, columns, batch, pitch)
+    found = _block(bra, ket, kept, batch, pitch)
+    return found if kept else replace(found, sums=columns * pitch * md_blocks.functions_of(bra).count)
 
 
 def _block(bra: Shells, ket: Shells, columns: int, batch: int, pitch: int) -> Block:
+    """The block that keeps the sums of `columns` contraction columns in shared memory."""
     bra_order, ket_order = sum(bra.l), sum(ket.l)
     order = bra_order + ket_order
     P, Q = hermite_count(bra_order), hermite_count(ket_order)
@@ -90,7 +95,7 @@ def _block(bra: Shells, ket: Shells, columns: int, batch: int, pitch: int) -> Bl
         threads *= 2
     recursion = batch * (3 * md_blocks.largest_batch(order) + hermite_count(order) + order + 4)
     numbers = recursion + row_room + expansion_room + pitch * (groups * P + columns * bra_functions)
-    return Block(batch, groups, pitch, chunk, row_room, expansion_room, numbers, threads)
+    return Block(batch, groups, pitch, chunk, row_room, expansion_room, numbers, 0, threads)
 
 
 @cache

@@ -1,12 +1,13 @@
 // Integrals of a list of quartets of any class, without index tables: McMurchie-Davidson as matrix products in shared
 // memory, a block of threads for each contracted quartet.
 //
-//     X_P,cd = sum over ket primitives and Q of R_(P+Q) E_Q,cd        (ab|cd) = sum over bra primitives and P of E_P,ab X_P,cd
+//     X_P,cd = sum over ket primitives and Q of R_(P+Q) E_Q,cd
+//     (ab|cd) = sum over bra primitives and P of E_P,ab X_P,cd
 //
 // P and Q are Hermite Gaussians, E their coefficients in the functions of a pair. `batch` ket primitives are treated
-// at once; `groups` groups of threads share them and have their own X. `slice` functions of the ket are treated at a time;
-// rows of matrices are filled up to `pitch`, a multiple of TILE. The bra's E are made for `chunk` functions at a time.
-// Results [column, bra function, ket function, item].
+// at once; `groups` groups of threads share them and have their own X. `pitch` functions of the ket, a multiple of TILE,
+// are treated at a time, and `chunk` functions of the bra. The sums over primitives of the bra are in shared memory, or in
+// `scratch` where they do not fit. Results [column, bra function, ket function, item].
 
 #define TILE 4
 
@@ -121,7 +122,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     REAL* rows = bases + batch * (order + 4);
     REAL* E = rows + row_room;
     REAL* X = E + expansion_room;
-    REAL* acc = X + groups * pitch * bra_hermites;
+    REAL* acc = scratch_stride ? scratch + blockIdx.x * scratch_stride : X + groups * pitch * bra_hermites;
     const INDEX items = *count;
     for (INDEX item = blockIdx.x; item < items; item += gridDim.x) {
         const INDEX b = list[2 * item], listed = list[2 * item + 1];
