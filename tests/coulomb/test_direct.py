@@ -145,10 +145,10 @@ def test_blocks_of_threads(name: str, momenta: str, kind: str) -> None:
 
 @on("simt-block", "simt-block-scratch", "cuda-block")
 def test_long_contractions_by_blocks_of_threads(name: str) -> None:
-    """More primitives than a block treats at once, in three columns, and pairs of different lengths."""
+    """More primitives than a block treats at once, in up to nine columns, and pairs of different lengths."""
     rng = np.random.default_rng(7)
     long = Shell.from_table(0, 0, 0.3 * 1.9 ** np.arange(6), rng.normal(size=(6, 3)), True)
-    shells = [long, Shell.from_table(1, 1, [0.8], [[1.0]], True)]
+    shells = [long, Shell.from_table(1, 1, [2.0, 0.8, 0.3], rng.normal(size=(3, 3)), True)]
     basis = Basis.from_shells(shells, rng.normal(size=(2, 3)))
     check(backend(name), basis, ("symmetric",), one_pass=False)
     check(backend(name), basis, ("symmetric",), one_pass=True)

@@ -158,7 +158,7 @@ BACKENDS: dict[str, Callable[[], Backend | None]] = {
 }
 BLOCKS: dict[str, Callable[[], Backend]] = {
     "simt-block": lambda: SimtBackend("quartet_block"),
-    "simt-block-scratch": lambda: SimtBackend("quartet_block", shared_limit=6000),  # sums in global memory
+    "simt-block-scratch": lambda: SimtBackend("quartet_block", shared_limit=4000),  # sums in global memory
     "cuda-block": lambda: CudaBackend("quartet_block"),
 }
 """Blocks of threads for a quartet of shells, for direct J and K."""
