@@ -18,7 +18,7 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
 from cuanto.kernels.build import general_source, source_of
-from cuanto.kernels.direct import cuda_digest, cuda_select
+from cuanto.kernels.direct import cuda_digest, cuda_expand, cuda_select
 from cuanto.kernels.spec import KernelSpec, Shells
 from direct_reference import (
     DATA,
@@ -147,7 +147,7 @@ def test_blocks_of_threads(name: str, momenta: str, kind: str) -> None:
 def test_long_contractions_by_blocks_of_threads(name: str) -> None:
     """More primitives than a block treats at once, in up to nine columns, and pairs of different lengths."""
     rng = np.random.default_rng(7)
-    long = Shell.from_table(0, 0, 0.3 * 1.9 ** np.arange(6), rng.normal(size=(6, 3)), True)
+    long = Shell.from_table(0, 0, 0.3 * 1.6 ** np.arange(9), rng.normal(size=(9, 3)), True)
     shells = [long, Shell.from_table(1, 1, [2.0, 0.8, 0.3], rng.normal(size=(3, 3)), True)]
     basis = Basis.from_shells(shells, rng.normal(size=(2, 3)))
     check(backend(name), basis, ("symmetric",), one_pass=False)
@@ -212,6 +212,8 @@ TEXTS = {
     "digest 6 6 6": cuda_digest("float", (6, 6, 6)),
     "group": general_source("group", "double", "list"),
     "group float": general_source("group", "float", "list"),
+    "expand": cuda_expand("double"),
+    "expand float": cuda_expand("float"),
     "block": general_source("quartet_block", "double", "list"),
     "block float": general_source("quartet_block", "float", "list"),
     "straight": source_of(STRAIGHT),

@@ -15,9 +15,10 @@ from cuanto.backends.base import Class
 from cuanto.backends.programs import class_cost
 from cuanto.backends.simt.backend import SimtBackend, SimtProgram
 from cuanto.basis import Shell
+from cuanto.coulomb import list_kernels
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.list_kernels import ListKernels
-from cuanto.coulomb.pair_classes import PairClass, pair_classes
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_classes
 from cuanto.memory import Budget
 
 EXPECTED: list[tuple[Class, int, str]] = []
@@ -43,8 +44,9 @@ def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def entry(pairs: PairClass, device: SimtBackend | None = None, **options: Any) -> str:
-    kernels = ListKernels(device or Device(**options), "hgp", np.dtype(float))
-    return kernels(pairs, pairs, 1).program.source.entry
+    device, real = device or Device(**options), np.dtype(float)
+    on_device = DevicePairs(pairs, device, real)
+    return ListKernels(device, "hgp", real)(on_device, on_device, 1).program.source.entry
 
 
 def test_small_classes_have_straight_line_kernels() -> None:
@@ -76,6 +78,12 @@ def test_texts_of_larger_classes_are_left_to_the_helper() -> None:
     cache.flush()
     assert entry(pairs) == "coulomb_fs_fs_hgp_thread_double_1_list"
     assert len(EXPECTED) == 1
+
+
+def test_index_tables_where_expansions_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    (pairs,) = pairs_of((0, 25))
+    monkeypatch.setattr(list_kernels, "EXPANSION_BYTES", 1000)
+    assert entry(pairs) == "group_list"
 
 
 def test_work_that_does_not_repay_a_compilation() -> None:

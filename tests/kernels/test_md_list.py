@@ -26,13 +26,13 @@ def test_sums_of_tuples(orders: tuple[int, int]) -> None:
 def test_rows_of_functions() -> None:
     """Functions of a (df) pair from one-dimensional factors, against the product of both transformations."""
     side, (la, lb) = Shells((2, 3), (True, False)), (2, 3)
-    values = md_list.table_arguments(side, side, np.dtype(float))
+    values = md_list.expand_arguments(side, np.dtype(float))
     x, y = np.random.default_rng(1).normal(size=(2, 3))
     rows = np.zeros((3, la + 1, lb + 1, la + lb + 1))
     for axis, i, j in product(range(3), range(la + 1), range(lb + 1)):
         rows[axis, i, j] = x[axis] ** i * y[axis] ** j
-    terms = values["bra_value"] * rows.reshape(-1)[values["bra_row"]].prod(axis=1)
-    got = np.add.reduceat(terms, values["bra_start"][:-1])
+    terms = values["value"] * rows.reshape(-1)[values["row"]].prod(axis=1)
+    got = np.add.reduceat(terms, values["start"][:-1])
     one, other = (
         np.array(kernel_matrix(l, pure)) @ [np.prod(r ** np.array(power)) for power in powers(l)]
         for l, pure, r in ((la, True, x), (lb, False, y))
@@ -48,4 +48,5 @@ def test_every_class_to_h_fits_into_shared_memory(machine: str) -> None:
             assert 8 * block.numbers <= SHARED[machine]
             assert not block.sums or columns == 16
             assert block.pitch % md_list.TILE == 0 and 1 <= block.groups <= block.batch <= md_list.MAX_BATCH
-            assert block.batch < 2 * primitives and block.threads in (32, 64, 128, 256) and block.chunk >= 1
+            assert block.batch < 2 * primitives and block.threads in (32, 64, 128, 256)
+            assert block.ahead % block.batch == 0

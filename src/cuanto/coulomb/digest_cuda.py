@@ -49,6 +49,12 @@ class Chunk:
         return (self.end - self.begin) * (self.ket.host.ket.count + 32 * self.spans)
 
     @property
+    def serial_work(self) -> int:
+        """Relative time of the longest quartet; long ones are started first, so that short ones run beside them."""
+        longest = self.bra.host.longest_bra * self.ket.host.longest_ket
+        return longest * prod(self.bra.host.functions) * prod(self.ket.host.functions)
+
+    @property
     def numbers(self) -> int:
         """Integrals of all these quartets."""
         return self.stride * _functions(self.bra.host, self.ket.host)
@@ -73,7 +79,7 @@ class CudaDigest:
         self.backend, self.budget, self.cutoff = backend, budget, cutoff
         self.real = np.dtype(real)
         self.name = real_name(self.real)
-        _, self._select, self._any_digest = self.begin(backend, self.name)
+        *_, self._select, self._any_digest = self.begin(backend, self.name)
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
         self._kernels = ListKernels(backend, algorithm, self.real)
         self._buffers: dict[str, Any] = {}
@@ -87,7 +93,7 @@ class CudaDigest:
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
         """Start compiling the kernels that every molecule needs: integrals, selection, digestion."""
-        sources = ListKernels.general(backend, real), cuda_select(), cuda_digest(real, None)
+        sources = *ListKernels.general(backend, real), cuda_select(), cuda_digest(real, None)
         return [backend.compile(source) for source in sources]
 
     def add(self, D: Any, largest: Any, window: tuple[float, float], J: Any | None, K: Any | None) -> Any:
@@ -153,7 +159,7 @@ class CudaDigest:
 
     def _run(self, chunks: Sequence[Chunk], counts: Any, top: float, common: dict[str, Any]) -> None:
         """Select, evaluate and digest quartets; chunks do not depend on each other, so each step overlaps them."""
-        chosen = [self._kernels(chunk.bra.host, chunk.ket.host, chunk.stride) for chunk in chunks]
+        chosen = [self._kernels(chunk.bra, chunk.ket, chunk.stride) for chunk in chunks]
         integrals = self._parts("integrals", [chunk.numbers for chunk in chunks], self.real)
         lists = self._parts("list", [2 * chunk.stride for chunk in chunks], np.int32)
         scratch = self._parts("scratch", [launch.scratch for launch in chosen], self.real)
@@ -181,7 +187,8 @@ class CudaDigest:
             select.append(Launch(self._select, (chunk.end - chunk.begin) * chunk.spans, values))
             evaluate.append(Launch(launch.program, launch.blocks, values, launch.shared))
             digest.append(Launch(kernel, blocks, values))
-        for launches in (select, evaluate, digest):
+        order = sorted(range(len(chunks)), key=lambda n: chunks[n].serial_work, reverse=True)
+        for launches in (select, [evaluate[n] for n in order], digest):
             self.backend.launch_all(launches)
 
     def _parts(self, name: str, sizes: Sequence[int], dtype: Any) -> list[Any]:
@@ -207,7 +214,7 @@ class CudaDigest:
         device = DevicePairs(pairs, self.backend, self.real)
         bound = np.zeros(kets)
         step = max(1, BUFFER_BYTES // (pairs.columns * functions**2 * self.real.itemsize * 32))
-        launch = self._kernels(pairs, pairs, step)
+        launch = self._kernels(device, device, step)
         for begin in range(0, kets, step):
             part = np.arange(begin, min(begin + step, kets))
             listed = np.full((len(part), launch.pad, 2), -1, dtype=np.int32)

@@ -2,13 +2,15 @@
 
 Straight-line kernels have one thread per quartet. They exist for classes of low momenta, if they are compiled, and are
 slow where one quartet has many primitives, because a single thread sums them. Everywhere else a block of threads shares
-a quartet (`kernels/md_list.py`), by one kernel for all classes.
+a quartet (`kernels/md_list.py`), by one kernel for all classes, which needs the Hermite expansions of all primitives.
+Where these do not fit into memory, index tables are used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,12 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Class, Job, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.backends.programs import is_cached
-from cuanto.coulomb.pair_classes import PairClass
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass
 from cuanto.kernels import md_list
+from cuanto.kernels.abi import BLOCK
 from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
+from cuanto.kernels.direct import cuda_expand
+from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.spec import coulomb_operator
 from cuanto.kernels.text import Source
 
@@ -27,6 +32,7 @@ BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
 SERIAL_OPERATIONS = tuning.number("cuda", "direct.serial_operations")
 STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
+EXPANSION_BYTES = tuning.size("cuda", "direct.expansion_bytes")
 SIMPLE = 4
 """Sum of the momenta up to which the cost of a class and the text of its kernel take milliseconds."""
 
@@ -55,31 +61,34 @@ class ListKernels:
         self._tables = GroupTables(backend.to_device)
         self._straight: dict[Any, Program | None] = {}
         self._general: dict[Any, ListLaunch] = {}
+        self._cached: dict[Class, bool] = {}
+        self._expanded = 0
 
     @staticmethod
-    def general(backend: Backend, real: str) -> Source:
-        """The kernel for all classes."""
+    def general(backend: Backend, real: str) -> tuple[Source, ...]:
+        """The kernels for all classes."""
         if backend.traits.schedule == "group":
-            return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
-        return general_source("quartet_block", real, "list")
+            return (_group_source(backend, real),)
+        return general_source("quartet_block", real, "list"), cuda_expand(real)
 
-    def __call__(self, bra: PairClass, ket: PairClass, items: int) -> ListLaunch:
+    def __call__(self, bra: DevicePairs, ket: DevicePairs, items: int) -> ListLaunch:
         """The launch for at most `items` quartets."""
-        job = self._job(bra, ket)
-        longest = bra.longest_bra, ket.longest_ket
+        job = self._job(bra.host, ket.host)
+        longest = bra.host.longest_bra, ket.host.longest_ket
         key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, *longest)
         if key not in self._straight:
             self._straight[key] = self._straight_program(job, *longest)
-        straight = self._straight[key]
-        if straight is not None and (straight.ready or self.backend.traits.schedule == "thread"):
+        straight, schedule = self._straight[key], self.backend.traits.schedule
+        if straight is not None and (straight.ready or schedule == "thread"):
             return ListLaunch(straight, blocks_for(self.backend, items, LIST_THREADS), 0, {})
-        if self.backend.traits.schedule == "group":
+        if schedule == "group" or not (self._expand(bra, "bra") and self._expand(ket, "ket")):
             return self._groups(job, items)
         if key not in self._general:
             self._general[key] = self._blocks(job, longest[1])
-        blocks = blocks_for(self.backend, items, 1)
-        general = self._general[key]
-        return replace(general, blocks=blocks, scratch=blocks * general.arguments["scratch_stride"])
+        blocks, general = blocks_for(self.backend, items, 1), self._general[key]
+        arguments = {**general.arguments, "bra_expansion": bra.expansions["bra"]}
+        arguments["ket_expansion"] = ket.expansions["ket"]
+        return replace(general, blocks=blocks, arguments=arguments, scratch=blocks * arguments["scratch_stride"])
 
     def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
         """The classes of all combinations of pairs."""
@@ -106,7 +115,7 @@ class ListKernels:
             return None
         if schedule == "auto":
             class_ = (job.operator, job.bra, job.ket, job.algorithm)
-            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not is_cached(*class_, levels=True):
+            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not self._is_cached(class_):
                 self.backend.expect_kernel(class_, job.columns, self.name)
                 return None
             cost, at_once = kind_of(job).cost, kind_of(job).at_once
@@ -116,16 +125,52 @@ class ListKernels:
                 return None
         return self.backend.compile(kind_of(job).list_source(self.name), later=True)
 
+    def _is_cached(self, class_: Class) -> bool:
+        if class_ not in self._cached:
+            self._cached[class_] = is_cached(*class_, levels=True)
+        return self._cached[class_]
+
     def _blocks(self, job: Job, longest: int) -> ListLaunch:
         """A block of threads for each quartet."""
-        traits = self.backend.traits
-        block = md_list.block_of(job.bra, job.ket, job.columns, longest, self.real.itemsize, traits.shared_limit)
-        tables = self._tables.once((job.bra, job.ket), lambda: md_list.table_arguments(job.bra, job.ket, self.real))
-        source = replace(
-            general_source("quartet_block", self.name, "list"), threads=traits.quartet_threads or block.threads
-        )
-        arguments = {**tables, **block.arguments}
-        return ListLaunch(self.backend.compile(source), 0, block.numbers * self.real.itemsize, arguments)
+        traits, size = self.backend.traits, self.real.itemsize
+        block = md_list.block_of(job.bra, job.ket, job.columns, longest, size, traits.shared_limit)
+        tables = self._tables.once((job.bra, job.ket), lambda: md_list.list_arguments(job.bra, job.ket))
+        source = general_source("quartet_block", self.name, "list")
+        program = self.backend.compile(replace(source, threads=traits.quartet_threads or block.threads))
+        sizes = {name: getattr(block, name) for name in ("batch", "ahead", "groups", "pitch")}
+        return ListLaunch(program, 0, block.numbers * size, {**tables, **sizes, "scratch_stride": block.sums})
+
+    def _expand(self, pairs: DevicePairs, side: str) -> bool:
+        """Make the Hermite expansions of all primitives, as bras or as kets; returns whether they fit into memory."""
+        if side in pairs.expansions:
+            return True
+        shells, is_ket = pairs.host.bra.shells, side == "ket"
+        record, lanes = (pairs.ket["ket_record"], BLOCK) if is_ket else (pairs.bra["bra_record"], 1)
+        fields = pairs.ket["ket_fields"] if is_ket else pairs.bra["bra_fields"]
+        functions = prod(pairs.host.functions)
+        width = md_list.padded(functions) if is_ket else functions
+        primitives = record.size // fields
+        numbers = primitives * hermite_count(sum(shells.l)) * width
+        if (self._expanded + numbers) * self.real.itemsize > EXPANSION_BYTES:
+            return False
+        self._expanded += numbers
+        out = self.backend.xp.empty(numbers, dtype=self.real)
+        tables = self._tables.once(shells, lambda: md_list.expand_arguments(shells, self.real))
+        values = {
+            **tables,
+            "ket": int(is_ket),
+            "primitives": primitives,
+            "record": record,
+            "fields": fields,
+            "lanes": lanes,
+            "width": width,
+            "out": out,
+        }
+        memory = md_list.expand_memory(shells) * self.real.itemsize
+        program = self.backend.compile(cuda_expand(self.name))
+        self.backend.launch(program, blocks_for(self.backend, primitives, 1), values, memory)
+        pairs.expansions[side] = out
+        return True
 
     def _groups(self, job: Job, items: int) -> ListLaunch:
         """A few kets of one bra for each block of threads, from index tables."""
@@ -136,8 +181,12 @@ class ListKernels:
         blocks = blocks_for(self.backend, items // lanes + 1, 1)
         stride = 0 if shared else kind.need.numbers(lanes)
         sizes = {"lanes": lanes, "slots": kind.need.slots, "scratch_stride": stride}
-        program = self.backend.compile(self.general(self.backend, self.name))
+        program = self.backend.compile(_group_source(self.backend, self.name))
         return ListLaunch(program, blocks, shared, {**self._tables(job), **sizes}, lanes, max(1, blocks * stride))
+
+
+def _group_source(backend: Backend, real: str) -> Source:
+    return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
 
 
 def real_name(real: np.dtype[Any]) -> str:

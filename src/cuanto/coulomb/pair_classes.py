@@ -68,10 +68,14 @@ class PairClass:
 
 
 class DevicePairs:
-    """A class of pairs on the device: arguments of kernels as bras and as kets, in numbers of the type `real`."""
+    """A class of pairs on the device: arguments of kernels as bras and as kets, in numbers of the type `real`.
+
+    `expansions`: Hermite expansions, if kernels need them (`list_kernels.py`).
+    """
 
     def __init__(self, pairs: PairClass, backend: Backend, real: np.dtype[Any]) -> None:
         self.host = pairs
+        self.expansions: dict[str, Any] = {}
         (na, nb), put = pairs.functions, backend.to_device
         bras = {
             **bra_arrays(pairs.bra, real.type),

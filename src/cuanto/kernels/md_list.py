@@ -23,14 +23,20 @@ TILE = 4
 MAX_THREADS = 256
 MAX_BATCH = 16
 """Ket primitives that a block treats at once, at most."""
+AHEAD = 64
+"""Ket primitives whose Boys functions are evaluated at once, a thread for each, if `MAX_BATCH` are treated at once."""
 TARGET_BYTES = 48 * 1024
 """Shared memory up to which more ket primitives, and more functions, are treated at once."""
 ARGUMENTS = abi.parse_arguments(
-    "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
-    "const int* tuples, const int* sums, const int* bra_start, const int* bra_row, const REAL* bra_value, "
-    "const int* ket_start, const int* ket_row, const REAL* ket_value, int room, int row_room, int expansion_room, "
-    "int batch, int groups, int pitch, int chunk, REAL* scratch, INDEX scratch_stride"
+    "int bra_fields, int ket_fields, int bra_order, int ket_order, int bra_functions, int ket_functions, "
+    "const int* tuples, const int* sums, const REAL* bra_expansion, const REAL* ket_expansion, int ket_width, "
+    "int room, int batch, int ahead, int groups, int pitch, REAL* scratch, INDEX scratch_stride"
 )
+EXPAND_ARGUMENTS = abi.parse_arguments(
+    "int la, int lb, int functions, const int* tuples, const int* start, const int* row, const REAL* value, int ket, "
+    "INDEX primitives, const REAL* record, int fields, int lanes, int width, REAL* out"
+)
+EXPAND_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -41,20 +47,17 @@ class Block:
     """
 
     batch: int
+    ahead: int
     groups: int
     pitch: int
-    chunk: int
-    row_room: int
-    expansion_room: int
     numbers: int
     sums: int
     threads: int
 
-    @property
-    def arguments(self) -> dict[str, int]:
-        """Sizes by the names of the kernel's arguments."""
-        names = ("batch", "groups", "pitch", "chunk", "row_room", "expansion_room")
-        return {**{name: getattr(self, name) for name in names}, "scratch_stride": self.sums}
+
+def padded(functions: int) -> int:
+    """Functions of a row of expansions of kets."""
+    return TILE * ceil(functions / TILE)
 
 
 def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes: int, limit: int) -> Block:
@@ -64,11 +67,11 @@ def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes
     def fits(columns: int, batch: int, pitch: int, allowed: int) -> bool:
         return _block(bra, ket, columns, batch, pitch).numbers * real_bytes <= allowed
 
-    pitches = [TILE * n for n in range(ceil(functions / TILE), 0, -1)]
+    pitches = range(padded(functions), 0, -TILE)
     # With the sums in shared memory if possible, preferably of many functions of the ket in little memory.
     choices = [(kept, pitch, allowed) for kept in (columns, 0) for allowed in (target, limit) for pitch in pitches]
     kept, pitch, _ = next(choice for choice in choices if fits(choice[0], 1, *choice[1:]))
-    pitch = TILE * ceil(functions / ceil(functions / pitch) / TILE)  # equal slices waste less than a short last one
+    pitch = padded(ceil(functions / ceil(functions / pitch)))  # equal slices waste less than a short last one
     batch = 1
     while batch < min(MAX_BATCH, primitives) and fits(kept, 2 * batch, pitch, target):
         batch *= 2
@@ -78,24 +81,18 @@ def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes
 
 def _block(bra: Shells, ket: Shells, columns: int, batch: int, pitch: int) -> Block:
     """The block that keeps the sums of `columns` contraction columns in shared memory."""
-    bra_order, ket_order = sum(bra.l), sum(ket.l)
-    order = bra_order + ket_order
-    P, Q = hermite_count(bra_order), hermite_count(ket_order)
-    bra_functions = md_blocks.functions_of(bra).count
-    bra_rows, ket_rows = (3 * prod(l + 1 for l in side.l) * (sum(side.l) + 1) for side in (bra, ket))
-    row_room = max(bra_rows, batch * ket_rows)
-    chunk = min(bra_functions, max(8, batch * Q * pitch // P))
-    expansion_room = max(batch * Q * pitch, P * chunk)
+    order, P = sum(bra.l) + sum(ket.l), hermite_count(sum(bra.l))
     tasks = P * pitch // TILE
     groups = 1
     while groups < batch and 2 * groups * tasks <= MAX_THREADS:
         groups *= 2
     threads = 32
-    while threads < min(MAX_THREADS, max(groups * tasks, batch * Q * pitch // 4)):
+    while threads < min(MAX_THREADS, max(groups * tasks, batch * md_blocks.largest_batch(order))):
         threads *= 2
-    recursion = batch * (3 * md_blocks.largest_batch(order) + hermite_count(order) + order + 4)
-    numbers = recursion + row_room + expansion_room + pitch * (groups * P + columns * bra_functions)
-    return Block(batch, groups, pitch, chunk, row_room, expansion_room, numbers, 0, threads)
+    ahead = batch if batch < MAX_BATCH else AHEAD
+    recursion = batch * (3 * md_blocks.largest_batch(order) + hermite_count(order)) + ahead * (order + 4)
+    numbers = recursion + pitch * (groups * P + columns * md_blocks.functions_of(bra).count)
+    return Block(batch, ahead, groups, pitch, numbers, 0, threads)
 
 
 @cache
@@ -121,14 +118,24 @@ def row_table(side: Shells) -> NDArray[np.int32]:
     return table
 
 
-def table_arguments(bra: Shells, ket: Shells, real: np.dtype[Any]) -> dict[str, Any]:
-    """Momenta and tables of a class, by the names of the kernel's arguments."""
+def list_arguments(bra: Shells, ket: Shells) -> dict[str, Any]:
+    """Momenta and tables of a class, by the names of the arguments of the kernel for lists."""
     orders = sum(bra.l), sum(ket.l)
-    values: dict[str, Any] = dict(zip(("la", "lb", "lc", "ld"), (*bra.l, *ket.l), strict=True))
+    counts = [md_blocks.functions_of(side).count for side in (bra, ket)]
+    values: dict[str, Any] = {"bra_order": orders[0], "ket_order": orders[1]}
+    values |= {"bra_functions": counts[0], "ket_functions": counts[1], "ket_width": padded(counts[1])}
     values |= {"tuples": md_blocks.tuple_table(sum(orders)), "sums": sum_table(*orders)}
-    values["room"] = md_blocks.largest_batch(sum(orders))
-    for name, side in (("bra", bra), ("ket", ket)):
-        functions = md_blocks.functions_of(side)
-        values |= {f"{name}_functions": functions.count, f"{name}_start": functions.start}
-        values |= {f"{name}_row": row_table(side), f"{name}_value": functions.value.astype(real)}
-    return values
+    return values | {"room": md_blocks.largest_batch(sum(orders))}
+
+
+def expand_arguments(side: Shells, real: np.dtype[Any]) -> dict[str, Any]:
+    """Momenta and tables of a pair, by the names of the arguments of the kernel that makes expansions."""
+    functions = md_blocks.functions_of(side)
+    values: dict[str, Any] = {"la": side.l[0], "lb": side.l[1], "functions": functions.count}
+    values |= {"tuples": md_blocks.tuple_table(sum(side.l)), "start": functions.start, "row": row_table(side)}
+    return values | {"value": functions.value.astype(real)}
+
+
+def expand_memory(side: Shells) -> int:
+    """Numbers in shared memory of a block that makes expansions."""
+    return 3 * prod(l + 1 for l in side.l) * (sum(side.l) + 1)
