@@ -197,7 +197,7 @@ class Calculation:
     def of(cls, request: Request) -> Calculation:
         """Prepare the terms of a request."""
         if request.options.guess == "sad":
-            guesses.begin()
+            guesses.begin(one_electron_model(request))
         context = Context.of(request)
         compile_energy(context)
         pairs = context.shared_pairs()
