@@ -24,7 +24,7 @@ GUESSES = ("sad", "core")
 
 
 def begin(model: OneElectronModel) -> None:
-    """Start to compile the kernel that atoms need if they have relativity or Gaussian nuclei; the host computes them."""
+    """Start to compile the host kernel that atoms need if they have relativity or Gaussian nuclei."""
     if model != NONRELATIVISTIC:
         get_backend("cpu").compile(general_source("table", "double"))
 
