@@ -60,6 +60,7 @@ def padded(functions: int) -> int:
     return TILE * ceil(functions / TILE)
 
 
+@cache
 def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes: int, limit: int) -> Block:
     """The block for a class whose kets have at most `primitives` primitives; `limit`: bytes of shared memory."""
     functions, target = md_blocks.functions_of(ket).count, min(TARGET_BYTES, limit)
