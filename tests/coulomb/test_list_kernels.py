@@ -15,7 +15,6 @@ from cuanto.backends.base import Class
 from cuanto.backends.programs import class_cost
 from cuanto.backends.simt.backend import SimtBackend, SimtProgram
 from cuanto.basis import Shell
-from cuanto.coulomb import list_kernels
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.list_kernels import ListKernels
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_classes
@@ -80,10 +79,12 @@ def test_texts_of_larger_classes_are_left_to_the_helper() -> None:
     assert len(EXPECTED) == 1
 
 
-def test_index_tables_where_expansions_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    (pairs,) = pairs_of((0, 25))
-    monkeypatch.setattr(list_kernels, "EXPANSION_BYTES", 1000)
-    assert entry(pairs) == "group_list"
+def test_index_tables_where_expansions_do_not_fit() -> None:
+    (pairs,), device = pairs_of((0, 25)), Device()
+    on_device = DevicePairs(pairs, device, np.dtype(float))
+    kernels = ListKernels(device, "hgp", np.dtype(float), room=8 * 400)
+    assert kernels(on_device, on_device, 1).program.source.entry == "group_list"
+    assert not kernels.expanded and not on_device.expansions
 
 
 def test_work_that_does_not_repay_a_compilation() -> None:

@@ -13,7 +13,7 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.tables import make_tables
 from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
-from cuanto.coulomb.list_kernels import ListKernels, ListLaunch, blocks_for, real_name
+from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for, real_name
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.kernels.build import LIST_THREADS
 from cuanto.kernels.direct import cuda_digest, cuda_select
@@ -81,12 +81,14 @@ class CudaDigest:
         self.name = real_name(self.real)
         *_, self._select, self._any_digest = self.begin(backend, self.name)
         self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
-        self._kernels = ListKernels(backend, algorithm, self.real)
+        room = min(EXPANSION_BYTES, max(MIN_BUFFER_BYTES, budget.available() // 8))
+        self._kernels = ListKernels(backend, algorithm, self.real, room)
         self._buffers: dict[str, Any] = {}
         self._reservation = f"quartet buffers, {self.name} precision"
         if backend.traits.schedule == "group":
             make_tables(self._kernels.classes(pairs), levels=True)
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
+        self._kernels.expanded = 0  # those of the bounds are freed
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
         self._meeting = [(bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]]
 
@@ -197,7 +199,8 @@ class CudaDigest:
         if name not in self._buffers or self._buffers[name].size < ends[-1]:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(ends[-1], dtype=dtype)
-            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
+            buffers = sum(buffer.nbytes for buffer in self._buffers.values())
+            self.budget.record(self._reservation, buffers + self._kernels.expanded)
         return [self._buffers[name][begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:

@@ -53,16 +53,20 @@ class ListLaunch:
 
 
 class ListKernels:
-    """Chooses kernels for lists of quartets in numbers of one type; `algorithm`: of straight-line kernels."""
+    """Chooses kernels for lists of quartets in numbers of one type.
 
-    def __init__(self, backend: Backend, algorithm: str, real: np.dtype[Any]) -> None:
-        self.backend, self.algorithm, self.real = backend, algorithm, real
+    `algorithm`: of straight-line kernels; `room`: bytes for Hermite expansions.
+    """
+
+    def __init__(self, backend: Backend, algorithm: str, real: np.dtype[Any], room: int = EXPANSION_BYTES) -> None:
+        self.backend, self.algorithm, self.real, self.room = backend, algorithm, real, room
         self.name = real_name(real)
         self._tables = GroupTables(backend.to_device)
         self._straight: dict[Any, Program | None] = {}
         self._general: dict[Any, ListLaunch] = {}
         self._cached: dict[Class, bool] = {}
-        self._expanded = 0
+        self.expanded = 0
+        """Bytes of Hermite expansions."""
 
     @staticmethod
     def general(backend: Backend, real: str) -> tuple[Source, ...]:
@@ -151,9 +155,9 @@ class ListKernels:
         width = md_list.padded(functions) if is_ket else functions
         primitives = record.size // fields
         numbers = primitives * hermite_count(sum(shells.l)) * width
-        if (self._expanded + numbers) * self.real.itemsize > EXPANSION_BYTES:
+        if self.expanded + numbers * self.real.itemsize > self.room:
             return False
-        self._expanded += numbers
+        self.expanded += numbers * self.real.itemsize
         out = self.backend.xp.empty(numbers, dtype=self.real)
         tables = self._tables.once(shells, lambda: md_list.expand_arguments(shells, self.real))
         values = {
