@@ -49,4 +49,4 @@ def test_every_class_to_h_fits_into_shared_memory(machine: str) -> None:
             assert not block.sums or columns == 16
             assert block.pitch % md_list.TILE == 0 and 1 <= block.groups <= block.batch <= md_list.MAX_BATCH
             assert block.batch < 2 * primitives and block.threads in (32, 64, 128, 256)
-            assert block.ahead % block.batch == 0
+            assert block.ahead % block.batch == block.batch % block.stage == block.stage % block.groups == 0

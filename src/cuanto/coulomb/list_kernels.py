@@ -141,7 +141,7 @@ class ListKernels:
         tables = self._tables.once((job.bra, job.ket), lambda: md_list.list_arguments(job.bra, job.ket))
         source = general_source("quartet_block", self.name, "list")
         program = self.backend.compile(replace(source, threads=traits.quartet_threads or block.threads))
-        sizes = {name: getattr(block, name) for name in ("batch", "ahead", "groups", "pitch")}
+        sizes = {name: getattr(block, name) for name in ("batch", "ahead", "stage", "groups", "pitch")}
         return ListLaunch(program, 0, block.numbers * size, {**tables, **sizes, "scratch_stride": block.sums})
 
     def _expand(self, pairs: DevicePairs, side: str) -> bool:

@@ -23,14 +23,16 @@ TILE = 4
 MAX_THREADS = 256
 MAX_BATCH = 16
 """Ket primitives that a block treats at once, at most."""
-AHEAD = 64
-"""Ket primitives whose Boys functions are evaluated at once, a thread for each, if `MAX_BATCH` are treated at once."""
+AHEAD = 32
+"""Ket primitives whose Boys functions are evaluated at once, a thread for each."""
+STAGE_NUMBERS = 2048
+"""Hermite expansions of kets in shared memory, at least those of one primitive for every group of threads."""
 TARGET_BYTES = 48 * 1024
 """Shared memory up to which more ket primitives, and more functions, are treated at once."""
 ARGUMENTS = abi.parse_arguments(
     "int bra_fields, int ket_fields, int bra_order, int ket_order, int bra_functions, int ket_functions, "
     "const int* tuples, const int* sums, const REAL* bra_expansion, const REAL* ket_expansion, int ket_width, "
-    "int room, int batch, int ahead, int groups, int pitch, REAL* scratch, INDEX scratch_stride"
+    "int room, int batch, int ahead, int stage, int groups, int pitch, REAL* scratch, INDEX scratch_stride"
 )
 EXPAND_ARGUMENTS = abi.parse_arguments(
     "int la, int lb, int functions, const int* tuples, const int* start, const int* row, const REAL* value, int ket, "
@@ -48,6 +50,7 @@ class Block:
 
     batch: int
     ahead: int
+    stage: int
     groups: int
     pitch: int
     numbers: int
@@ -66,7 +69,7 @@ def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes
     functions, target = md_blocks.functions_of(ket).count, min(TARGET_BYTES, limit)
 
     def fits(columns: int, batch: int, pitch: int, allowed: int) -> bool:
-        return _block(bra, ket, columns, batch, pitch).numbers * real_bytes <= allowed
+        return _block(bra, ket, columns, primitives, batch, pitch).numbers * real_bytes <= allowed
 
     pitches = range(padded(functions), 0, -TILE)
     # With the sums in shared memory if possible, preferably of many functions of the ket in little memory.
@@ -76,13 +79,13 @@ def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes
     batch = 1
     while batch < min(MAX_BATCH, primitives) and fits(kept, 2 * batch, pitch, target):
         batch *= 2
-    found = _block(bra, ket, kept, batch, pitch)
+    found = _block(bra, ket, kept, primitives, batch, pitch)
     return found if kept else replace(found, sums=columns * pitch * md_blocks.functions_of(bra).count)
 
 
-def _block(bra: Shells, ket: Shells, columns: int, batch: int, pitch: int) -> Block:
+def _block(bra: Shells, ket: Shells, columns: int, primitives: int, batch: int, pitch: int) -> Block:
     """The block that keeps the sums of `columns` contraction columns in shared memory."""
-    order, P = sum(bra.l) + sum(ket.l), hermite_count(sum(bra.l))
+    order, P, Q = sum(bra.l) + sum(ket.l), hermite_count(sum(bra.l)), hermite_count(sum(ket.l))
     tasks = P * pitch // TILE
     groups = 1
     while groups < batch and 2 * groups * tasks <= MAX_THREADS:
@@ -90,10 +93,15 @@ def _block(bra: Shells, ket: Shells, columns: int, batch: int, pitch: int) -> Bl
     threads = 32
     while threads < min(MAX_THREADS, max(groups * tasks, batch * md_blocks.largest_batch(order))):
         threads *= 2
-    ahead = batch if batch < MAX_BATCH else AHEAD
+    stage = batch
+    while stage > groups and stage * Q * pitch > STAGE_NUMBERS:
+        stage //= 2
+    ahead = batch
+    while ahead < min(AHEAD, primitives):
+        ahead *= 2
     recursion = batch * (3 * md_blocks.largest_batch(order) + hermite_count(order)) + ahead * (order + 4)
-    numbers = recursion + pitch * (groups * P + columns * md_blocks.functions_of(bra).count)
-    return Block(batch, ahead, groups, pitch, numbers, 0, threads)
+    numbers = recursion + pitch * (stage * Q + groups * P + columns * md_blocks.functions_of(bra).count)
+    return Block(batch, ahead, stage, groups, pitch, numbers, 0, threads)
 
 
 @cache

@@ -1,7 +1,7 @@
 // Hermite expansions of the functions of all primitives of a class of pairs, a block of threads for each primitive:
 // [primitive, Hermite Gaussian, function], filled with zeros up to `width` functions. Field f of primitive i is at
-// record[i / lanes * fields * lanes + f * lanes + i % lanes]; lanes is 1 for bras, BLOCK for kets, which have 1/p instead of
-// 1/2p, and a sign.
+// record[i / lanes * fields * lanes + f * lanes + i % lanes]; lanes is 1 for bras, BLOCK for kets, which have 1/p instead
+// of 1/2p, and a sign.
 
 // A pair of shells and its functions: terms `start[f]` to `start[f + 1]` of function f have a factor and a row of each
 // axis. Rows hold E_t^{ij} as [axis][i][j][t], filled with zeros for t > i + j.

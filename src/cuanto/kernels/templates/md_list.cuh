@@ -4,10 +4,11 @@
 //     X_P,cd = sum over ket primitives and Q of R_(P+Q) E_Q,cd
 //     (ab|cd) = sum over bra primitives and P of E_P,ab X_P,cd
 //
-// P and Q are Hermite Gaussians, E their coefficients in the functions of a pair (md_expand.cuh). `batch` ket primitives
-// are treated at once, but their Boys functions are evaluated for `ahead`, a multiple of it; `groups` groups of threads share
-// them and have their own X. `pitch` functions of the ket, a multiple of TILE, are treated at a time. The sums over
-// primitives of the bra are in shared memory, or in `scratch` where they do not fit. Results [column, bra function, ket function, item].
+// P and Q are Hermite Gaussians, E their coefficients in the functions of a pair (md_expand.cuh). `batch` ket
+// primitives are treated at once, but their Boys functions are evaluated for `ahead`, a multiple of it, and their E are
+// in shared memory for `stage` of them; `groups` groups of threads share them and have their own X. `pitch` functions of
+// the ket, a multiple of TILE, are treated at a time. The sums over primitives of the bra are in shared memory, or in
+// `scratch` where they do not fit. Results [column, bra function, ket function, item].
 
 #define TILE 4
 
@@ -31,11 +32,20 @@ FN void make_all_R(int order, int there, const REAL* bases, const int* tuples, R
     }
 }
 
-// X += R E of `there` ket primitives, for `tiles` tiles of functions; `sums`: number of the tuple P + Q, [Q][P]. E has
-// rows of `width` functions and is `step` numbers apart for consecutive primitives.
+// Copy the expansions of `count` primitives, `wide` of the `width` functions in each row; those of consecutive
+// primitives are `step` numbers apart.
+FN void copy_expansions(int hermites, int count, int width, int wide, const REAL* from, INDEX step, REAL* E) {
+    const int size = hermites * wide;
+    for (int i = threadIdx.x; i < count * size; i += blockDim.x) {
+        const int c = i / size, inside = i - c * size, row = wide == width ? 0 : inside / wide;
+        E[i] = from[c * step + inside + row * (width - wide)];
+    }
+}
+
+// X += R E of `there` ket primitives, for `tiles` tiles of functions; `sums`: number of the tuple P + Q, [Q][P].
 FN void add_potentials(int bra_hermites, int ket_hermites, int all, int there, int groups, int pitch, int tiles,
-                       const int* sums, const REAL* R, const REAL* E, INDEX step, int width, REAL* X) {
-    const int tasks = bra_hermites * tiles;
+                       const int* sums, const REAL* R, const REAL* E, REAL* X) {
+    const int tasks = bra_hermites * tiles, wide = tiles * TILE;
     for (int task = threadIdx.x; task < tasks * groups; task += blockDim.x) {
         const int group = task / tasks, rest = task - group * tasks, tile = rest / bra_hermites;
         const int P = rest - tile * bra_hermites;
@@ -43,10 +53,10 @@ FN void add_potentials(int bra_hermites, int ket_hermites, int all, int there, i
         REAL s[TILE];
         UNROLL for (int i = 0; i < TILE; ++i) s[i] = target[i * bra_hermites];
         for (int c = group; c < there; c += groups) {
-            const REAL *mine = R + c * all, *row = E + c * step + tile * TILE;
+            const REAL *mine = R + c * all, *row = E + c * ket_hermites * wide + tile * TILE;
             _Pragma("unroll 4") for (int Q = 0; Q < ket_hermites; ++Q) {
                 const REAL r = mine[sums[Q * bra_hermites + P]];
-                UNROLL for (int i = 0; i < TILE; ++i) s[i] = vfma(r, row[Q * width + i], s[i]);
+                UNROLL for (int i = 0; i < TILE; ++i) s[i] = vfma(r, row[Q * wide + i], s[i]);
             }
         }
         UNROLL for (int i = 0; i < TILE; ++i) target[i * bra_hermites] = s[i];
@@ -81,7 +91,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) ENTRY(PARAMETERS) {
     REAL* buffer = shared_memory;
     REAL* R = buffer + 3 * batch * room;
     REAL* bases = R + batch * all;
-    REAL* X = bases + ahead * (order + 4);
+    REAL* E = bases + ahead * (order + 4);
+    REAL* X = E + stage * ket_hermites * pitch;
     REAL* acc = scratch_stride ? scratch + blockIdx.x * scratch_stride : X + groups * pitch * bra_hermites;
     const INDEX items = *count;
     for (INDEX item = blockIdx.x; item < items; item += gridDim.x) {
@@ -105,10 +116,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) ENTRY(PARAMETERS) {
                         make_bases(order, record, other, ket_fields, smaller(ahead, last - c0), boys_table, bases);
                     __syncthreads();
                     make_all_R(order, there, bases + made * (order + 4), tuples, buffer, room, R);
-                    add_potentials(bra_hermites, ket_hermites, all, there, groups, pitch, tiles, sums, R,
-                                   ket_expansion + (c0 * (INDEX)BLOCK + lane) * ket_size + f0, (INDEX)BLOCK * ket_size,
-                                   ket_width, X);
-                    __syncthreads();
+                    for (int s = 0; s < there; s += stage) {
+                        const int now = smaller(stage, there - s);
+                        copy_expansions(ket_hermites, now, ket_width, tiles * TILE,
+                                        ket_expansion + ((c0 + s) * (INDEX)BLOCK + lane) * ket_size + f0,
+                                        (INDEX)BLOCK * ket_size, E);
+                        __syncthreads();
+                        add_potentials(bra_hermites, ket_hermites, all, now, groups, pitch, tiles, sums, R + s * all,
+                                       E, X);
+                        __syncthreads();
+                    }
                 }
                 for (int i = threadIdx.x; groups > 1 && i < pitch * bra_hermites; i += blockDim.x)
                     for (int group = 1; group < groups; ++group) X[i] += X[group * pitch * bra_hermites + i];

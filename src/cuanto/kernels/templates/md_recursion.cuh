@@ -27,7 +27,8 @@ FN void make_bases(int order, const REAL* bra, const REAL* ket, int ket_fields, 
     }
 }
 
-// R_tuv^n of degree k >= 1, the tuple with number j of that degree, from n + 1 of the two lower degrees (`once`, `twice`).
+// R_tuv^n of degree k >= 1, the tuple with number j of that degree, from n + 1 of the two lower degrees (`once`,
+// `twice`).
 FN REAL next_R(int k, int n, int j, const REAL* base, const int* tuples, const REAL* once, const REAL* twice) {
     const Tuple a = unpacked(tuples[tuples_below(k) + j]);
     const int m = a.u + a.v;
