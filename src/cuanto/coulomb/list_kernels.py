@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -139,8 +140,7 @@ class ListKernels:
         traits, size = self.backend.traits, self.real.itemsize
         block = md_list.block_of(job.bra, job.ket, job.columns, longest, size, traits.shared_limit)
         tables = self._tables.once((job.bra, job.ket), lambda: md_list.list_arguments(job.bra, job.ket))
-        source = general_source("quartet_block", self.name, "list")
-        program = self.backend.compile(replace(source, threads=traits.quartet_threads or block.threads))
+        program = self.backend.compile(_block_source(self.name, traits.quartet_threads or block.threads))
         sizes = {name: getattr(block, name) for name in ("batch", "ahead", "stage", "groups", "pitch")}
         return ListLaunch(program, 0, block.numbers * size, {**tables, **sizes, "scratch_stride": block.sums})
 
@@ -187,6 +187,12 @@ class ListKernels:
         sizes = {"lanes": lanes, "slots": kind.need.slots, "scratch_stride": stride}
         program = self.backend.compile(_group_source(self.backend, self.name))
         return ListLaunch(program, blocks, shared, {**self._tables(job), **sizes}, lanes, max(1, blocks * stride))
+
+
+@cache
+def _block_source(real: str, threads: int) -> Source:
+    """Cached, because hashing a text takes time."""
+    return replace(general_source("quartet_block", real, "list"), threads=threads)
 
 
 def _group_source(backend: Backend, real: str) -> Source:
