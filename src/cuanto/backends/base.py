@@ -216,6 +216,10 @@ class Backend(Protocol):
     def expect(self, classes: Sequence[Class]) -> None:
         """Classes of integrals that will be needed soon: their tables may be made in the background."""
 
+    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+        """A straight-line kernel for lists of quartets with these contraction columns and numbers of this type, which
+        later processes would use: it may be made in the background."""
+
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""
 

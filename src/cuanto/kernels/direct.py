@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-from cuanto.kernels import abi
+from cuanto.kernels import abi, md_list
 from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.build import CPU_LIST, LIST_THREADS, RECORDS, Skeleton, integral_source
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, MATRICES, PAIR_PLAN, STORE
@@ -113,6 +113,13 @@ def cuda_select(forces: bool = False) -> Source:
     skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
     entry = "select_for_forces" if forces else "select_quartets"
     return integral_source(entry, "cuda", "double", skeleton, {"FORCES": int(forces)})
+
+
+@cache
+def cuda_expand(real: str) -> Source:
+    """Hermite expansions of the primitives of a class of pairs, for the kernel with a block of threads per quartet."""
+    skeleton = Skeleton(("md_recursion.cuh", "md_expand.cuh"), md_list.EXPAND_ARGUMENTS, md_list.EXPAND_THREADS)
+    return integral_source("expand_pairs", "cuda", real, skeleton, {})
 
 
 @cache

@@ -205,7 +205,7 @@ class Calculation:
     def of(cls, request: Request, share: float = 1.0) -> Calculation:
         """Prepare the terms of a request, within a `share` of the memory that it may use."""
         if request.options.guess == "sad":
-            guesses.begin()
+            guesses.begin(one_electron_model(request))
         context = Context.of(request, share)
         compile_energy(context)
         pairs = context.shared_pairs()

@@ -188,6 +188,10 @@ class CudaBackend:
         """Processes make tables for the general kernel."""
         tables.expect(classes, levels=True)
 
+    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+        """The helper generates and compiles it, for later processes."""
+        self._compilers.expect(given, columns, real)
+
     def launch(
         self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None
     ) -> None:
