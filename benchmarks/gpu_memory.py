@@ -135,6 +135,7 @@ def large(name: str, backend: Any, record: dict[str, Any], path: str | None, ite
     molecule = cuanto.Molecule.from_xyz(file)
     basis, aux = cuanto.Basis(basis_name, molecule), cuanto.Basis(AUX, molecule)
     row = {"molecule": name, "basis": basis_name, "functions": basis.nbf, "auxiliary": aux.nbf}
+    row["max_iterations"] = iterations
     row |= run(molecule, basis, aux, backend, profile=True, max_iterations=iterations)
     show(row)
     for step, seconds in row.get("steps", {}).items():

@@ -104,9 +104,12 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
     """The plan that stores most; `advice`: what helps if the limit is too small for any."""
     total = len(sizes.blocks)
     if sizes.in_core <= limit:
-        more = min(sizes.columns - COLUMNS, (limit - sizes.in_core) // sizes.column) if sizes.column else 0
-        expected = max(sizes.in_core, sizes.running + more * sizes.column)
-        return Plan("in-core", total, total, COLUMNS + more, sizes.naux, expected, sizes.in_core, limit)
+        columns = COLUMNS
+        if sizes.column:
+            most = min(sizes.columns, COLUMNS + (limit - sizes.in_core) // sizes.column)
+            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # as many in each pass
+        expected = max(sizes.in_core, sizes.running + (columns - COLUMNS) * sizes.column)
+        return Plan("in-core", total, total, columns, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:
         raise InputError(
             f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
