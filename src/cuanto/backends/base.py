@@ -52,6 +52,9 @@ class Linalg(Protocol):
     def threads(self, n: int) -> AbstractContextManager[None]:
         """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""
 
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """The same for factorisations in main memory, also if the device is another one."""
+
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 

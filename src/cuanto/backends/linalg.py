@@ -14,6 +14,7 @@ from cuanto.arrays import Array
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
+from cuanto.workers import usable_cores
 
 SMALL_PRODUCT = tuning.number("cpu", "linalg.small_product")
 TILES = {
@@ -88,6 +89,10 @@ class HostLinalg:
     def threads(self, n: int) -> AbstractContextManager[None]:
         """All threads for large matrices, one for small ones."""
         return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
+
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """The same threads."""
+        return self.threads(n)
 
     @property
     def copied_rows(self) -> int:
@@ -285,6 +290,10 @@ class DeviceLinalg:
     def threads(self, n: int) -> AbstractContextManager[None]:
         """No effect: the host is idle."""
         return nullcontext()
+
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """All cores for large matrices."""
+        return blas.threads(usable_cores() if n >= MANY_ORBITALS else 1)
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """By the array library."""

@@ -63,6 +63,9 @@ OPEN_MOMENTUM = 2
 """Angular momentum from which states of atoms with open shells are followed to a minimum by default."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
+PASSES, PASS_BYTES = "passes over the grid", 2 << 30
+"""Name under which memory is reserved that integrals leave to the grid, and its largest size: batches of points become
+slow if they are small."""
 SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -156,8 +159,11 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
+        budget.reserve(PASSES, min(PASS_BYTES, budget.available() // 8))
     common = (context.basis, context.backend, context.options, context.timings)
-    return make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
+    builders = make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
+    budget.release(PASSES)  # the grid takes a part of it
+    return builders
 
 
 def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> tuple[Term, ...]:
