@@ -50,9 +50,11 @@ def make_grid(
         position, own, weight, first = _molecular_groups(molecule, settings, (edge, fraction), backend)
         placed, marks = _within_reach(position, own, weight, first, reaches)
     with timings.measure("grid: weights"):
+        half_g = 0.5 * placed.w_g
         apply_partition(placed, molecule.R_ax, molecule.numbers, settings.partition, backend)
     with timings.measure("grid: lists"):
-        grid = _assemble(placed, marks, reaches, (edge, fraction))
+        used_g = (abs(placed.w_g) > NEGLIGIBLE_WEIGHT) | (abs(placed.w_g) > abs(half_g))
+        grid = _assemble(placed, marks, used_g, reaches, (edge, fraction))
     logger.info(
         "grid: %d points in %d groups, %.0f functions at a point; cubes of %.1f Bohr, spheres of %.0f %% of the shells",
         len(grid.w_g),
@@ -72,7 +74,8 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
     groups, put = divide(points, edge, 0.0), backend.to_device
     position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
-    grid = _assemble(*_within_reach(position, own, weight, groups.first, reaches), reaches, (edge, 0.0))
+    placed, marks = _within_reach(position, own, weight, groups.first, reaches)
+    grid = _assemble(placed, marks, placed.w_g != 0.0, reaches, (edge, 0.0))
     return replace(grid, atom_g=None)
 
 
@@ -129,11 +132,15 @@ def _within_reach(
 
 
 def _assemble(
-    placed: GroupedPoints, marks: NDArray[np.uint64], reaches: ShellReaches, partition: tuple[float, float]
+    placed: GroupedPoints,
+    marks: NDArray[np.uint64],
+    used_g: Any,
+    reaches: ShellReaches,
+    partition: tuple[float, float],
 ) -> GroupedGrid:
     """Merge groups of equal lists, and pad them with their last point, without weight."""
     backend, xp = reaches.backend, reaches.backend.xp
-    order, sizes, chosen = _merge_lists(placed, marks, backend)
+    order, sizes, chosen = _merge_lists(placed, marks, used_g, backend)
     full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
     group, within = _number_members(full, backend)
     size_g = backend.to_device(sizes)[group]
@@ -161,11 +168,12 @@ def _assemble(
     )
 
 
-def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
-    """Points with weight, sorted by list; number of points of each list; one group of each list."""
+def _merge_lists(
+    placed: GroupedPoints, marks: NDArray[np.uint64], used_g: Any, backend: Backend
+) -> tuple[Any, Ints, Ints]:
+    """Points that are used, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    heavy = abs(placed.w_g) > NEGLIGIBLE_WEIGHT
-    before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
+    before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(used_g, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)
     full = np.flatnonzero(sizes)
@@ -176,7 +184,7 @@ def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Back
     rank[along] = np.arange(len(along))
     list_k = rank[inverse.reshape(-1)]
     groups = np.argsort(list_k, kind="stable")
-    order = xp.flatnonzero(heavy)[_ranges(start[full[groups]], sizes[full[groups]], backend)]
+    order = xp.flatnonzero(used_g)[_ranges(start[full[groups]], sizes[full[groups]], backend)]
     return order, np.bincount(list_k, weights=sizes[full]).astype(np.int64), full[representative[along]]
 
 

@@ -93,7 +93,7 @@ class Skeleton:
     per_block: int = 1
 
 
-TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h")
+TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "hermite_expansion_cpu.h", "md_loops_cpu.h", "table_cpu.h")
 GROUP_PARTS = (*RECORDS, "program.h", "group.cuh")
 THREADS = tuning.size("cuda", "integrals.threads")
 GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")

@@ -30,6 +30,7 @@ from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Po
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
+from cuanto.backends.texts import finish_texts
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
@@ -178,6 +179,7 @@ class CpuBackend:
 
     def finish_compiling(self) -> None:
         """Wait for background compilations."""
+        finish_texts(self)
         for program in list(self._programs.values()):
             program.wait()
 
