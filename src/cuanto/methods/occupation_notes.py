@@ -61,7 +61,7 @@ def atom_note(basis: Basis, D_spq: Array, S_pq: Array) -> str | None:
         for l in sorted({shell.l for shell in basis.shells if shell.l and shell.ncomp == 2 * shell.l + 1}):
             n_m = _components(basis, D_pq @ S_pq, l)
             if np.ptp(n_m) > UNEVEN:
-                parts.append(f"{MOMENTA[l]}{spin} " + " ".join(f"{n:.2f}" for n in n_m[::-1]))
+                parts.append(f"{MOMENTA[l]}{spin} " + " ".join(f"{abs(n):.2f}" for n in n_m[::-1]))
     return f"symmetry-broken occupations of the atom: {'; '.join(parts)}" if parts else None
 
 
@@ -87,4 +87,4 @@ def _components(basis: Basis, DS_pq: Array, l: int) -> Array:
         for k in range(0, shell.nbf, 2 * l + 1)
     ]
     M_mm = sum((DS_pq[np.ix_(own, own)] for own in rows), np.zeros((2 * l + 1, 2 * l + 1)))
-    return np.asarray(np.linalg.eigvalsh(0.5 * (M_mm + M_mm.T)), dtype=np.float64) + 0.0
+    return np.asarray(np.linalg.eigvalsh(0.5 * (M_mm + M_mm.T)), dtype=np.float64)
