@@ -56,7 +56,7 @@ FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
 flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
 screening; 0.35 to 0.5 work equally well (waters, glycine)."""
-SEARCH_GRID = GridSettings(level="coarse")
+SEARCH_GRID = GridSettings(level=(30, 110), pruning="nwchem")
 """Grid of the search for the lowest state, whose energies need not be more accurate than states are apart."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""

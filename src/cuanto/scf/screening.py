@@ -24,9 +24,9 @@ FIELD = 0.05
 with 0.03 to 0.06, of 38 with 0.1, of 34 with 0.3, which also needs a third more steps."""
 SMALL_GRADIENT = 1e-3
 """Gradient at which a descent has arrived."""
-STAGES = ((6, 3), (12, 2), (24, 1), (50, 1))
+STAGES = ((5, 2), (10, 1), (50, 1))
 """Steps of every descent so far, and the number of them that go on."""
-SHORT_STAGES = ((5, 2), (10, 1), (20, 1))
+SHORT_STAGES = ((4, 2), (8, 1), (20, 1))
 """The same for molecules whose Fock matrices are most of the cost."""
 LARGE_BASIS = 200
 """Basis functions above which this is so."""
