@@ -248,6 +248,8 @@ class Calculation:
         if guess == "sad" and self.searches:
             with context.timings.measure("search"):
                 start: Density | tuple[Any, Any] = self._search(problem)
+            if options.accelerator == "auto":  # DIIS must not climb back to a saddle point
+                options = replace(options, accelerator="descent")
         else:
             with context.timings.measure("guess"):
                 start = self._start(guess, problem)

@@ -30,11 +30,13 @@ class StartingPoint:
 
 
 def open_shell_atoms(molecule: Molecule) -> list[int]:
-    """Atoms with an open d or f shell, or the first atom of a cluster of atoms with few p electrons."""
+    """Atoms of a molecule with an open d or f shell, or the first of a cluster of atoms with few p electrons."""
     real = [a for a in range(molecule.natom) if not molecule.nuclei.ghosts[a]]
     numbers = [int(number) for number in molecule.numbers]
+    if len(real) < 2:
+        return []  # orientations of one shell: `stability` finds the lowest
     found = [a for a in real if _has_open_inner_shell(numbers[a])]
-    if found or len(real) < 2:
+    if found:
         return found
     return real[:1] if all(_has_few_p_electrons(numbers[a]) for a in real) else []
 
