@@ -47,9 +47,9 @@ def _has_open_inner_shell(number: int) -> bool:
 
 
 def _has_few_p_electrons(number: int) -> bool:
-    outermost = configuration(number)
-    p = [n for (_, l), n in outermost.items() if l == 1]
-    return bool(p) and 0 < p[-1] <= FEW_P_ELECTRONS and number > 2
+    subshells = configuration(number)
+    outermost = max(n for n, _ in subshells)
+    return 0 < subshells.get((outermost, 1), 0.0) <= FEW_P_ELECTRONS
 
 
 def _unpaired(subshells: Configuration) -> float:
