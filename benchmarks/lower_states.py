@@ -2,6 +2,7 @@
 
     python benchmarks/lower_states.py --json benchmarks/results/lower_states_cpu.json
     python benchmarks/lower_states.py --json RECORD --only NiO --methods uhf --again
+    python benchmarks/lower_states.py --json RECORD --table
 
 def2-SVP without fitting. PySCF's default calculation, then the same followed along its internal instabilities (second
 order, up to five times); ours with `search="auto"` and with `search="none"`. Only converged energies count. The record
@@ -163,12 +164,34 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def table(rows: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """A Markdown table: our energies, and how far those of PySCF, and ours without a search, lie above them."""
+    head = ["molecule", "multiplicity"]
+    for method in ("UHF", "B3LYP"):
+        head += [method, "no search", "PySCF", "followed"]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    for name in [*DIATOMICS, *CARBONYLS]:
+        cells = [name, str(atoms_of(name)[1])]
+        for method in METHODS:
+            row = rows.get((name, method), {})
+            ours = row.get("search")
+            cells.append("-" if ours is None else f"{ours:.5f}")
+            for key in ("plain", "pyscf", "pyscf_followed"):
+                other = row.get(key)
+                cells.append(
+                    "-" if ours is None or other is None else f"{1e3 * (other - ours):.2f}".replace("-0.00", "0.00")
+                )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", required=True, help="the record, which is continued if it exists")
     parser.add_argument("--only", nargs="+", help="names of molecules")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--parts", nargs="+", choices=("pyscf", "cuanto"), default=("pyscf", "cuanto"))
+    parser.add_argument("--table", action="store_true", help="print the record as a table, and compute nothing")
     parser.add_argument("--again", action="store_true", help="repeat our calculations")
     options = parser.parse_args()
     from cuanto.backends.base import get_backend
@@ -177,6 +200,9 @@ def main() -> None:
     path = Path(options.json)
     known = json.loads(path.read_text())["cases"] if path.exists() else []
     rows = {(row["molecule"], row["method"]): row for row in known}
+    if options.table:
+        print(table(rows))
+        return
     for name in options.only or [*DIATOMICS, *CARBONYLS]:
         for method in options.methods:
             row = rows.setdefault((name, method), {"molecule": name, "method": method})

@@ -248,8 +248,7 @@ class Calculation:
         if guess == "sad" and self.searches:
             with context.timings.measure("search"):
                 start: Density | tuple[Any, Any] = self._search(problem)
-            if options.accelerator == "auto":  # DIIS must not climb back to a saddle point
-                options = replace(options, accelerator="descent")
+            options = after_search(options)
         else:
             with context.timings.measure("guess"):
                 start = self._start(guess, problem)
@@ -360,6 +359,14 @@ def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
         yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
     if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
         yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
+
+
+def after_search(options: ScfOptions) -> ScfOptions:
+    """Options of the SCF that converges the lowest starting point: DIIS must not climb back to a saddle point, and a
+    state that was reached by descent is not examined unless that is asked for."""
+    accelerator = "descent" if options.accelerator == "auto" else options.accelerator
+    stability = "none" if options.stability == "auto" else options.stability
+    return replace(options, accelerator=accelerator, stability=stability)
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
