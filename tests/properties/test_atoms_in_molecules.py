@@ -10,7 +10,9 @@ import pytest
 import cuanto
 from cuanto import Molecule
 from cuanto.arrays import Array
+from cuanto.backends.base import get_backend
 from cuanto.methods import GaussianResult
+from cuanto.properties import hirshfeld, second_moments
 from cuanto.properties.volume import Box, density_at, density_on_grid
 from cuanto.scf.guess import superposed_atoms
 
@@ -84,3 +86,19 @@ def test_mayer_bond_orders(text: str, order: float) -> None:
             expected += sum(2 * (D @ S_pq)[p, q] * (D @ S_pq)[q, p] for D in D_spq)
     assert B_ab[0, 1] == pytest.approx(expected, abs=1e-12)
     assert B_ab[0, 0] == pytest.approx(B_ab[0, 1:].sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_hirshfeld_charges_on_a_device(device: str) -> None:
+    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
+    backend = get_backend(device)
+    electrons = hirshfeld(found.molecule, found.basis, backend.to_device(found.density), backend)
+    np.testing.assert_allclose(found.molecule.nuclei.charges - electrons, found.hirshfeld_charges, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_second_moments_on_a_device(device: str) -> None:
+    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
+    backend = get_backend(device)
+    moments = second_moments(found.molecule, found.basis, backend.to_device(found.density), backend)
+    np.testing.assert_allclose(moments, found.second_moments, rtol=0, atol=1e-12)

@@ -167,6 +167,8 @@ class Result:
 
     charge_kind: ClassVar[str] = "atomic"
     """Definition of `charges` and `spin_populations`, in words."""
+    bond_kind: ClassVar[str] = "Wiberg"
+    """Definition of `bond_orders`, in words."""
 
     @cached_property
     def spin_populations(self) -> Array:
@@ -354,11 +356,24 @@ class GaussianResult(Result):
         return properties.dipole(self.molecule, self.basis, self.state.D_spq, self.backend)
 
     @cached_property
+    def second_moments(self) -> Array:
+        """Second moments of the charges, sum q r_x r_y, about the centre of mass, e Bohr^2."""
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
+        return properties.second_moments(self.molecule, self.basis, self.state.D_spq, self.backend)
+
+    @property
+    def quadrupole(self) -> Array:
+        """Traceless quadrupole moment, sum q (3 r_x r_y - r^2) / 2, about the centre of mass, e Bohr^2."""
+        return properties.quadrupole(self.second_moments)
+
+    @cached_property
     def charges(self) -> Array:
         """Mulliken charge of every atom, e."""
         return self.mulliken_charges
 
     charge_kind: ClassVar[str] = "Mulliken"
+    bond_kind: ClassVar[str] = "Mayer"
 
     @cached_property
     def spin_populations(self) -> Array:
@@ -380,7 +395,15 @@ class GaussianResult(Result):
     @cached_property
     def hirshfeld_charges(self) -> Array:
         """Hirshfeld charge of every atom, e; integrated on a grid when it is asked for."""
-        return self.molecule.nuclei.charges - properties.hirshfeld(self.molecule, self.basis, self.density)
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
+        electrons = properties.hirshfeld(self.molecule, self.basis, self.state.D_spq, self.backend)
+        return self.molecule.nuclei.charges - electrons
+
+    @cached_property
+    def cm5_charges(self) -> Array:
+        """CM5 charge of every atom, e: Hirshfeld charges, corrected so that they reproduce dipole moments."""
+        return properties.cm5(self.molecule, self.hirshfeld_charges)
 
     @cached_property
     def bond_orders(self) -> Array:

@@ -6,6 +6,7 @@ plane, one product of matrices: sum_n [f_n(x) g_n(y)] h_n(z), n over primitives 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from cuanto.errors import require
 
 MAX_POINTS = 100_000_000
 """Corresponds to a cube file of 1.3 GB; larger requests are assumed to be mistakes."""
+NEGLIGIBLE = 1e-15
+"""Primitives that are smaller in a whole plane of the grid are neglected there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +63,13 @@ def orbital_on_grid(basis: Basis, C_p: Array, box: Box) -> Array:
     return _Products(basis, box).values(np.asarray(C_p, dtype=float))
 
 
-def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box) -> Array:
-    """sum n |psi|^2 over spins and orbitals, values [x, y, z]."""
+def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box, signs: Sequence[float] = (1.0, 1.0)) -> Array:
+    """sum n |psi|^2 over spins and orbitals, values [x, y, z]; `signs` (1, -1) give the spin density."""
     products = _Products(basis, box)
     total = np.zeros(box.shape)
-    for C_pm, n_m in zip(C_spm, n_sm, strict=True):
+    for C_pm, n_m, sign in zip(C_spm, n_sm, signs, strict=False):
         for m in np.flatnonzero(n_m):
-            total += n_m[m] * products.values(C_pm[:, m]) ** 2
+            total += sign * n_m[m] * products.values(C_pm[:, m]) ** 2
     return total
 
 
@@ -109,7 +112,12 @@ class _Products:
     def values(self, C_p: Array) -> Array:
         f_xn, g_yn, h_zn = self.factors
         f_xn = f_xn * self._weights(C_p)
-        return np.stack([(g_yn * f_n) @ h_zn.T for f_n in f_xn])
+        largest_n = np.abs(g_yn).max(axis=0) * np.abs(h_zn).max(axis=0)
+        planes = []
+        for f_n in f_xn:
+            near = np.flatnonzero(np.abs(f_n) * largest_n > NEGLIGIBLE)
+            planes.append((g_yn[:, near] * f_n[near]) @ h_zn[:, near].T)
+        return np.stack(planes)
 
     def _weights(self, C_p: Array) -> Array:
         """Weight of every primitive monomial in the orbital."""
