@@ -139,7 +139,7 @@ def judge(row: dict[str, Any]) -> dict[str, Any]:
     others = [e for e in (row.get("pyscf"), row.get("pyscf_followed")) if e is not None]
     limits = [e + TOLERANCE[row["method"]] for e in others] + ([known + 1e-5] if known is not None else [])
     row["known"], row["best_of_others"] = known, min([*others, *([known] if known is not None else [])], default=None)
-    if "search" in row:
+    if "search" in row and "pyscf" in row:
         row["as_low"] = row["search"] is not None and all(row["search"] <= limit for limit in limits)
     return row
 
