@@ -22,9 +22,11 @@ from cuanto.memory import Budget
 from cuanto.methods.ahead import compile_energy, compile_gradient
 from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
+from cuanto.methods.occupation_notes import occupation_notes
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
 from cuanto.scf import guess as guesses
+from cuanto.scf.configurations import capacity, configuration
 from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.loop import Density, Problem
@@ -61,6 +63,8 @@ SEARCH_GRID = GridSettings(level=(30, 110), pruning="nwchem")
 """Grid of the search for the lowest state, whose energies need not be more accurate than states are apart."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
+OPEN_MOMENTUM = 2
+"""Angular momentum from which states of atoms with open shells are followed to a minimum by default."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
 SINGLE_NOISE = 3e-8
@@ -237,6 +241,8 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         requested, context = self.context.request.scf, self.context
+        if requested.stability == "auto" and _is_open_atom(context.request.molecule) and not context.model.shared:
+            requested = replace(requested, stability="follow")
         if context.options.precision != "single" or not context.model.has_functional:
             return requested
         return replace(
@@ -305,7 +311,10 @@ class Calculation:
             notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
         notes += self.context.budget.warnings()
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature))
+            notes.append(stability_note(state.curvature, self.terms))
+        host = self.context.backend.to_host
+        matrices = (host(state.D_spq), host(self.core.S_pq), host(state.eps_sm))
+        notes += occupation_notes(self.context.basis, state, *matrices)
         if self.context.options.precision == "single" and self.context.model.has_functional:
             error, limit = self._precision_error(state), self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
@@ -346,6 +355,14 @@ class Calculation:
         context, request = self.context, self.context.request
         common = (request.molecule, context.basis, context.model.spins, context.backend, charges, spins)
         return guesses.superposed_atoms(*common, one_electron_model(request))
+
+
+def _is_open_atom(molecule: Molecule) -> bool:
+    """Whether it is a single atom with an open d or f shell, which has many determinants of similar energy."""
+    if molecule.natom > 1 or molecule.nelectron < 1 or molecule.nuclei.ghosts.any():
+        return False
+    shells = configuration(int(molecule.numbers[0]), molecule.charge)
+    return any(l >= OPEN_MOMENTUM and 0 < n < capacity(l) for (_, l), n in shells.items())
 
 
 def _require_same_cores(given: Basis, basis: Basis) -> None:

@@ -196,7 +196,7 @@ class Semiempirical:
         if not self.engine.stored:
             notes.append(f"repulsion integrals recomputed in {parts} parts in every iteration")
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature))
+            notes.append(stability_note(state.curvature, ()))
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
     @cached_property
