@@ -202,8 +202,8 @@ class ScfOptions:
         100,
         1,
         1_000_000,
-        "Largest number of iterations. Products of the orbital Hessian, in second-order steps and tests of stability, are "
-        "not counted.",
+        "Largest number of iterations. Products of the orbital Hessian in second-order steps and in tests of stability "
+        "are not counted.",
     )
     energy_tolerance: float = number(1e-9, 1e-14, 1.0, "Largest change of the energy.", unit="Hartree")
     gradient_tolerance: float = number(1e-5, 1e-12, 1.0, "Largest norm of FDS - SDF.", unit="Hartree")
