@@ -177,10 +177,12 @@ def table(rows: dict[tuple[str, str], dict[str, Any]]) -> str:
             ours = row.get("search")
             cells.append("-" if ours is None else f"{ours:.5f}")
             for key in ("plain", "pyscf", "pyscf_followed"):
-                other = row.get(key)
-                cells.append(
-                    "-" if ours is None or other is None else f"{1e3 * (other - ours):.2f}".replace("-0.00", "0.00")
-                )
+                if key not in row:
+                    cells.append("")
+                    continue
+                other = row[key]
+                missing = ours is None or other is None
+                cells.append("-" if missing else f"{1e3 * (other - ours):.2f}".replace("-0.00", "0.00"))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
