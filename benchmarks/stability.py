@@ -101,7 +101,7 @@ def measure(name: str, atoms: str, multiplicity: int, method: str) -> dict[str, 
     """Curvatures of one case, and the gain of following."""
     mol = molecule(atoms, 1 if name.endswith("+") else 0, multiplicity)
     states: list[Any] = []
-    found = cuanto.energy(mol, method, BASIS, fitting="none", backend="cpu", stability="check")
+    found = cuanto.energy(mol, method, BASIS, fitting="none", backend="cpu", stability="check", search="none")
     row: dict[str, Any] = {"case": f"{name} {method}", "energy": found.energy, "converged": found.converged}
     row |= {"curvature": found.state.curvature, "pyscf": theirs(found)}
     lower = cuanto.energy(

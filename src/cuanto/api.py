@@ -101,6 +101,16 @@ def gradient(
     return _warned(solve(request, on_iteration, gradient=True))
 
 
+def gradient_along_path(
+    molecule: Molecule, method: str, basis: BasisChoice | Basis | None = None, **options: Any
+) -> Result:
+    """Energy and gradient of one of several geometries that must have the same state, as in an optimisation: what
+    `gradient` computes, but without a search for the lowest state.
+    """
+    request = replace(Request.of(molecule, method, basis, **tight_keywords(options)), single_point=False)
+    return _warned(solve(request, gradient=True))
+
+
 def _warned(result: Result) -> Result:
     """Warn those who called a public function about a result that did not converge."""
     if not result.converged:

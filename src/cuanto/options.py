@@ -251,6 +251,13 @@ class ScfOptions:
         "follow for atoms with open d or f shells, where DIIS has failed, and in semiempirical methods for transition "
         "metals, lanthanides and noble gases (up to 2000 orbitals), otherwise none.",
     )
+    search: str = choice(
+        "auto",
+        ("auto", "none"),
+        "Look for the lowest state from several starting points; auto: in unrestricted calculations of molecules with "
+        "open d or f shells, or of clusters such as B2 and C2, if no guess is given and atoms do not move.",
+        BASIS_METHODS,
+    )
     unconverged_gradient: bool = option(
         False, "switch", "Compute gradients even if the SCF did not converge; they are not derivatives of the energy."
     )

@@ -16,7 +16,7 @@ from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
 from cuanto.terms import ExchangeCorrelation
 
-DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu", "search": "none"}
 OH = "2\n\nO 0 0 0\nH 0 0 0.97\n"
 H2_STRETCHED = "2\n\nH 0 0 0\nH 0 0 2.0\n"
 B2 = "2\n\nB 0 0 0\nB 0 0 1.59\n"

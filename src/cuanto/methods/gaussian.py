@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuanto import core_potentials
@@ -33,8 +33,10 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.screening import screen
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
+from cuanto.scf.starting_points import open_shell_atoms, starting_points
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.terms import (
@@ -57,6 +59,8 @@ FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
 flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
 screening; 0.35 to 0.5 work equally well (waters, glycine)."""
+SEARCH_GRID = GridSettings(level=(30, 110), pruning="nwchem")
+"""Grid of the search for the lowest state, whose energies need not be more accurate than states are apart."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 OPEN_MOMENTUM = 2
@@ -201,11 +205,12 @@ def _grid_settings(request: Request) -> GridSettings:
 
 @dataclass(frozen=True, eq=False)
 class Calculation:
-    """Terms and occupations of a molecule in a basis, ready for the SCF."""
+    """Terms and occupations of a molecule in a basis, ready for the SCF; `remarks` are notes of its search."""
 
     context: Context
     core: CoreHamiltonian
     terms: tuple[Term, ...]
+    remarks: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: Request, share: float = 1.0) -> Calculation:
@@ -256,14 +261,43 @@ class Calculation:
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
         """Iterate from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
         options, problem, context = self.options, self.problem(), self.context
-        with context.timings.measure("guess"):
-            start = self._start(guess, problem)
+        if guess == "sad" and self.searches:
+            with context.timings.measure("search"):
+                start: Density | tuple[Any, Any] = self._search(problem)
+            options = after_search(options)
+        else:
+            with context.timings.measure("guess"):
+                start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
         # Errors of restricted open shells depend on the orbitals in other ways than through the density.
         secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
         yield from search(problem, start, *arguments)
+
+    @property
+    def searches(self) -> bool:
+        """Whether the lowest state is searched for among several starting points if there is no other guess."""
+        request, options = self.context.request, self.options
+        given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
+        if options.search == "none" or not request.single_point or given or not options.aufbau:
+            return False
+        return self.context.model.spins == 2 and bool(open_shell_atoms(request.molecule))
+
+    def _search(self, problem: Problem) -> tuple[Any, Any]:
+        """Orbitals of the lowest starting point, with a coarse grid."""
+        context, terms = self.context, list(self.terms)
+        for n, term in enumerate(terms):
+            if isinstance(term, ExchangeCorrelation):
+                terms[n] = term.on_grid(SEARCH_GRID)
+        coarse = replace(problem, terms=terms, timings=Timings())
+        starts = [
+            (point.label, self._superposed(point.charges, point.spins))
+            for point in starting_points(context.request.molecule)
+        ]
+        found = screen(coarse, starts, context.basis, self.core.S_pq)
+        self.remarks.append(found.note)
+        return found.orbitals(problem, self.core.S_pq)
 
     def problem(self) -> Problem:
         """The SCF problem: terms, orthonormal basis and occupations."""
@@ -278,6 +312,7 @@ class Calculation:
         """Notes for the result."""
         notes = [*core_notes(self.context.request.molecule, self.context.basis)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
+        notes += self.remarks
         if (share := self.context.budget.share) < 1.0:
             notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
         notes += self.context.budget.warnings()
@@ -318,11 +353,14 @@ class Calculation:
         if guess == "core":
             h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)
             return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
-        charges, spins = self.options.atomic_charges, self.options.atomic_spins
-        molecule = self.context.request.molecule
-        atoms = one_electron_model(self.context.request)
-        start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins, atoms)
+        start = self._superposed(self.options.atomic_charges, self.options.atomic_spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+    def _superposed(self, charges: Sequence[float] | None, spins: Sequence[float] | None) -> Density:
+        """Superposed atoms with these charges and unpaired electrons."""
+        context, request = self.context, self.context.request
+        common = (request.molecule, context.basis, context.model.spins, context.backend, charges, spins)
+        return guesses.superposed_atoms(*common, one_electron_model(request))
 
 
 def _is_open_atom(molecule: Molecule) -> bool:
@@ -351,6 +389,14 @@ def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
         yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
     if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
         yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
+
+
+def after_search(options: ScfOptions) -> ScfOptions:
+    """Options of the SCF that converges the lowest starting point: DIIS must not climb back to a saddle point, and a
+    state that was reached by descent is not examined unless that is asked for."""
+    accelerator = "descent" if options.accelerator == "auto" else options.accelerator
+    stability = "none" if options.stability == "auto" else options.stability
+    return replace(options, accelerator=accelerator, stability=stability)
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:

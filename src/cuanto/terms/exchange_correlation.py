@@ -107,6 +107,10 @@ class ExchangeCorrelation(Term):
         common = (self._potential, self.molecule, self.basis, self.settings)
         return ExchangeCorrelation(*common, budget=self._budget, grid=self.grid)
 
+    def on_grid(self, settings: GridSettings) -> ExchangeCorrelation:
+        """The same term on another grid, in double precision."""
+        return ExchangeCorrelation(self._potential, self.molecule, self.basis, settings, budget=self._budget)
+
     def warning(self, electrons: int) -> str | None:
         """A warning if the grid is too coarse for this number of electrons, else None."""
         found = float(self.electrons)
