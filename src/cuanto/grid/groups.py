@@ -17,9 +17,9 @@ from cuanto.arrays import Array, Ints, morton_codes, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
-from cuanto.grid.grouped_grid import NEGLIGIBLE_WEIGHT, GroupedGrid
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.partition import Boxes, ShellReaches, divide, launch, sort_keys
-from cuanto.grid.points import Points, atomic_points
+from cuanto.grid.points import NEGLIGIBLE_ENERGY, Points, atomic_points
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.weights import GroupedPoints, apply_partition
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
@@ -82,7 +82,7 @@ def _molecular_groups(
     """All points by group: positions [axis, point], atoms, weights; first points of the groups."""
     xp, Z_a = backend.xp, molecule.numbers.tolist()
     edge, fraction = partition
-    elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
+    elements = {Z: atomic_points(Z, settings, NEGLIGIBLE_ENERGY) for Z in dict.fromkeys(Z_a)}
     size = {Z: len(part[1]) for Z, part in elements.items()}
     begin = dict(zip(elements, range_starts(np.array(list(size.values()))).tolist(), strict=False))
     extent = {Z: (part[0].min(axis=0), part[0].max(axis=0)) for Z, part in elements.items()}
@@ -164,7 +164,7 @@ def _assemble(
 def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    heavy = abs(placed.w_g) > NEGLIGIBLE_WEIGHT
+    heavy = placed.w_g != 0.0  # those of negligible shares are zero
     before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)

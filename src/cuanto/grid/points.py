@@ -18,6 +18,10 @@ https://nwchemgit.github.io/Density-Functional-Theory-for-Molecules.html#grid-nu
 INNERMOST, INNER = 50, 86
 """Points per shell below the first and below the second edge."""
 
+NEGLIGIBLE_ENERGY = 1e-12
+"""Radial shells are left out if their weight times Z^4 is smaller: at a nucleus the density is about 2 Z^3 / pi, and
+exchange 5 Z^4 times the weight in Hartree."""
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -46,12 +50,14 @@ def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
     return np.array(ladder)[np.searchsorted(edges, r_i, side="left")]
 
 
-def atomic_points(Z: int, settings: GridSettings) -> tuple[Array, Array, Array]:
-    """Positions relative to the nucleus, weights and depths of one element."""
+def atomic_points(Z: int, settings: GridSettings, smallest: float = 0.0) -> tuple[Array, Array, Array]:
+    """Positions relative to the nucleus, weights and depths of one element; shells of a `smallest` weight times Z^4."""
     n, full = settings.numbers(Z)
     r_i, w_i = radial_rule(settings.radial, n, Z)
     points, weights, depths = [], [], []
     for i, count in enumerate(angular_numbers(Z, r_i, full, settings.pruned).tolist()):
+        if w_i[i] * Z**4 < smallest:
+            continue
         direction_jx, share_j = lebedev(count)
         points.append(r_i[i] * direction_jx)
         weights.append(w_i[i] * share_j)
