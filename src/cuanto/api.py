@@ -19,7 +19,7 @@ from cuanto.errors import ConvergenceWarning, InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, GaussianResult, Request, Result
 from cuanto.methods.hints import hints
-from cuanto.methods.result import run_iterations
+from cuanto.methods.history import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
@@ -128,6 +128,7 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         calculation.begin_gradient()
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
+    errors = calculation.known_errors(state)
     result = GaussianResult(
         molecule=context.request.molecule,
         method=context.model.name,
@@ -136,12 +137,13 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         options=request.scf,
         timings=context.timings,
         history=history,
-        notes=calculation.notes(state),
+        notes=calculation.notes(state, errors),
         basis=context.basis,
         settings=context.options,
         gradients=calculation.gradient(state) if gradient else None,
         S_pq=calculation.core.S_pq,
         partition=calculation.partition,
+        known_errors=errors,
     )
     return _with_hints(result)
 

@@ -10,6 +10,7 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
+from cuanto.grid.check import check_patterns
 from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
@@ -104,8 +105,24 @@ class ExchangeCorrelation(Term):
             "use a finer one, such as grid='ultrafine'"
         )
 
+    def energy(self, D_spq: Any) -> float:
+        """The energy alone, in the precision of the first quadrature."""
+        plain = self._plain
+        return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, None))[0]))
+
     def _quadrature(self, real: str) -> Quadrature:
         quadrature, self.plan = make_quadrature(
             self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
         return quadrature
+
+
+def grid_error(
+    potential: XCPotential, molecule: Molecule, basis: Basis, settings: GridSettings, D_spq: Any, budget: Budget
+) -> float:
+    """Estimated error of the energy on a grid, from a few of its points and better ones (`grid.check`), Hartree."""
+    patterns = check_patterns(molecule, settings)
+    if not any(len(w_g) for _, w_g, _ in patterns):
+        return 0.0
+    grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
+    return -ExchangeCorrelation(potential, molecule, basis, settings, budget=budget, grid=grid).energy(D_spq)
