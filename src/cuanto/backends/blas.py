@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator, contextmanager
 from functools import cache
-from types import ModuleType
+from typing import Any
 
 PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
@@ -65,7 +65,7 @@ def threads(count: int) -> Iterator[None]:
         _restore(before)
 
 
-def scipy_linalg() -> ModuleType:
+def scipy_linalg() -> Any:
     """The module `scipy.linalg`, imported on first use; its BLAS is on one thread where NumPy's is."""
     import scipy.linalg
 

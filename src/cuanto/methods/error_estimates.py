@@ -19,6 +19,7 @@ from cuanto.coulomb.fit_error import fit_errors
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
 from cuanto.memory import Budget
+from cuanto.methods.gradient import occupied_orbitals
 from cuanto.methods.model import Model
 from cuanto.options import DEFAULT_GRID
 from cuanto.terms.exchange_correlation import grid_error
@@ -37,6 +38,8 @@ NEGLECTED_ON_GRID = 1e-4
 """Error per electron of neglected functions, relative to the threshold of a grid."""
 NEGLECTED_IN_FOCK = 1.0
 """Error per electron of neglected quartets, relative to the threshold of direct J and K."""
+CANCELLATION = 0.3
+"""Smallest part of the larger one of two fitting errors that remains."""
 SMALLEST_GAP = 0.1
 """Hartree. Mean energies of rotations are larger than the gap."""
 
@@ -66,21 +69,24 @@ def _fitting(result: GaussianResult, model: Model) -> float:
     assert aux is not None
     D_spq, fitted_exchange = result.density, result.fitting == "jk"
     coulomb, exchange = fit_errors(result.basis, aux, D_spq, fitted_exchange and bool(functional.exact_exchange), None)
-    error = coulomb + functional.exact_exchange * exchange
+    exchange *= functional.exact_exchange
     separation = functional.range_separation
     if fitted_exchange and separation is not None:
-        error += separation.beta * fit_errors(result.basis, aux, D_spq, True, separation.omega)[1]
-    return error
+        exchange += separation.beta * fit_errors(result.basis, aux, D_spq, True, separation.omega)[1]
+    # Errors of J and K have opposite signs; how well they cancel is less certain than their sizes.
+    least = CANCELLATION * max(abs(coulomb), abs(exchange))
+    return float(np.copysign(max(abs(coulomb + exchange), least), coulomb + exchange))
 
 
 def _grid(result: GaussianResult, model: Model) -> float:
     settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
     if result.partition is not None:
         settings = replace(settings, cube_edge=result.partition[0], sphere_fraction=result.partition[1])
-    backend, D_spq = result.backend, result.state.D_spq
-    potential = XCPotential(model.functional, backend, len(D_spq))
+    backend, state = result.backend, result.state
+    potential = XCPotential(model.functional, backend, len(state.D_spq))
+    density = state.D_spq, occupied_orbitals(state, backend.xp)
     budget = Budget(backend, result.settings.max_memory)
-    return grid_error(potential, result.molecule, result.basis, settings, D_spq, budget)
+    return grid_error(potential, result.molecule, result.basis, settings, density, budget)
 
 
 def _screening(result: GaussianResult, model: Model) -> float:

@@ -105,10 +105,10 @@ class ExchangeCorrelation(Term):
             "use a finer one, such as grid='ultrafine'"
         )
 
-    def energy(self, D_spq: Any) -> float:
+    def energy(self, D_spq: Any, C_spi: Any | None = None) -> float:
         """The energy alone, in the precision of the first quadrature."""
         plain = self._plain
-        return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, None))[0]))
+        return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, C_spi))[0]))
 
     def _quadrature(self, real: str) -> Quadrature:
         quadrature, self.plan = make_quadrature(
@@ -118,11 +118,17 @@ class ExchangeCorrelation(Term):
 
 
 def grid_error(
-    potential: XCPotential, molecule: Molecule, basis: Basis, settings: GridSettings, D_spq: Any, budget: Budget
+    potential: XCPotential,
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    density: tuple[Any, Any],
+    budget: Budget,
 ) -> float:
-    """Estimated error of the energy on a grid, from a few of its points and better ones (`grid.check`), Hartree."""
+    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a few of its points and
+    better ones (`grid.check`)."""
     patterns = check_patterns(molecule, settings)
-    if not any(len(w_g) for _, w_g, _ in patterns):
-        return 0.0
     grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
-    return -ExchangeCorrelation(potential, molecule, basis, settings, budget=budget, grid=grid).energy(D_spq)
+    if not len(grid.w_g):
+        return 0.0
+    return -ExchangeCorrelation(potential, molecule, basis, settings, budget=budget, grid=grid).energy(*density)
