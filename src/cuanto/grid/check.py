@@ -17,9 +17,9 @@ from cuanto.grid.rules import bragg_slater_radii, lebedev, other_rule, radial_ru
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
 
-FARTHEST = 1.5
+FARTHEST = 1.3
 """Distance of a neighbour, relative to that of the nearest one."""
-WINDOW = (0.7, 1.15)
+WINDOW = (0.75, 1.1)
 """Radii of the shells, relative to the distances of the neighbours."""
 STEPS = 2
 """The higher angular rule is this number of rules above that of the grid."""

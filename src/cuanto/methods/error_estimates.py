@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cuanto.coulomb.fit_error import fit_errors
+from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
 from cuanto.memory import Budget
@@ -39,7 +40,9 @@ NEGLECTED_ON_GRID = 1e-4
 NEGLECTED_IN_FOCK = 1.0
 """Error per electron of neglected quartets, relative to the threshold of direct J and K."""
 CANCELLATION = 0.3
-"""Smallest part of the larger one of two fitting errors that remains."""
+"""Smallest part of the larger one of two errors that remains."""
+NEGLECTED_IN_FIT = 1e-2
+"""Error per electron of neglected pairs of functions, relative to the threshold of fitted J and K."""
 SMALLEST_GAP = 0.1
 """Hartree. Mean energies of rotations are larger than the gap."""
 
@@ -60,8 +63,14 @@ def estimate_errors(result: GaussianResult) -> dict[str, float]:
 
 def total_error(errors: Mapping[str, float]) -> float:
     """The size of all errors together: signed ones may cancel, others are added."""
-    signed = abs(errors.get("fitting", 0.0) + errors.get("grid", 0.0))
+    signed = abs(_add(errors.get("fitting", 0.0), errors.get("grid", 0.0)))
     return signed + sum(abs(errors.get(name, 0.0)) for name in SOURCES[2:])
+
+
+def _add(one: float, other: float) -> float:
+    """Their sum; how well errors of opposite signs cancel is less certain than their sizes."""
+    least = CANCELLATION * max(abs(one), abs(other))
+    return float(np.copysign(max(abs(one + other), least), one + other))
 
 
 def _fitting(result: GaussianResult, model: Model) -> float:
@@ -73,9 +82,7 @@ def _fitting(result: GaussianResult, model: Model) -> float:
     separation = functional.range_separation
     if fitted_exchange and separation is not None:
         exchange += separation.beta * fit_errors(result.basis, aux, D_spq, True, separation.omega)[1]
-    # Errors of J and K have opposite signs; how well they cancel is less certain than their sizes.
-    least = CANCELLATION * max(abs(coulomb), abs(exchange))
-    return float(np.copysign(max(abs(coulomb + exchange), least), coulomb + exchange))
+    return _add(coulomb, exchange)
 
 
 def _grid(result: GaussianResult, model: Model) -> float:
@@ -94,17 +101,21 @@ def _screening(result: GaussianResult, model: Model) -> float:
     if model.has_functional:
         settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
         error += NEGLECTED_ON_GRID * settings.threshold * electrons
-    if result.fitting == "none" or (result.fitting == "j" and model.exchange):
+    if _direct(result, model):
         error += NEGLECTED_IN_FOCK * result.settings.screening * electrons
-    return error
+    return error if result.auxbasis is None else error + NEGLECTED_IN_FIT * PAIR_BOUND * electrons
 
 
 def _precision(result: GaussianResult, model: Model) -> float:
     exact = ROUNDING * sum(abs(value) for value in result.energies.values())
-    direct = result.fitting == "none" or (result.fitting == "j" and model.exchange)
-    if result.precision == "double" or not (direct or model.has_functional):
+    if result.precision == "double" or not (_direct(result, model) or model.has_functional):
         return exact
     return exact + (MIXED if result.precision == "mixed" else SINGLE) * result.molecule.nelectron
+
+
+def _direct(result: GaussianResult, model: Model) -> bool:
+    """Whether J or K come from four-centre integrals."""
+    return result.fitting == "none" or (result.fitting == "j" and model.exchange)
 
 
 def _convergence(result: GaussianResult) -> float:
