@@ -134,9 +134,10 @@ def actual_errors(result: Any) -> dict[str, float]:
 
 
 def examine(
-    molecule: Any, method: str, basis: str, backend: Any, known: dict[str, float] | None = None
+    molecule: Any, method: str, basis: str, backend: Any, known: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Estimated and actual errors of a case, unless these are `known`, and the time of the estimates."""
+    """Estimated and actual errors of a case, those of a `known` row if it has the same fitting basis; the time of the
+    estimates."""
     import cuanto
 
     start = time.process_time()
@@ -149,7 +150,9 @@ def examine(
     start = time.process_time()
     estimated, total = dict(result.errors), result.error
     row |= {"seconds": seconds, "estimate_seconds": time.process_time() - start}
-    actual = actual_errors(result) if known is None else known
+    row["auxbasis"] = result.auxbasis.name
+    same = known is not None and known.get("auxbasis") == row["auxbasis"]
+    actual = known["actual"] if known is not None and same else actual_errors(result)
     row |= {"estimated": estimated, "actual": actual}
     row |= {"estimated_total": total, "actual_total": abs(sum(actual.values()))}
     return row
@@ -193,8 +196,7 @@ def main() -> None:
     rows = json.loads(path.read_text())["molecules"] if path and path.exists() else {}
     for name, case in cases(given.set == "validation").items():
         if (name not in rows or given.again) and (given.only is None or name in given.only):
-            known = rows.get(name, {}).get("actual")
-            rows[name] = examine(*case, backend, known)
+            rows[name] = examine(*case, backend, rows.get(name))
             print(f"{name:14s}{json.dumps(rows[name])}", flush=True)
             save(given.json, {"benchmark": "error_estimates", "machine": machine(backend), "molecules": rows})
     show(rows)
