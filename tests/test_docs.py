@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import os
 import re
 import runpy
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ import pytest
 import typer
 
 import cuanto
+from browser import Browser, browser_paths
 from cuanto.cli import main
 from paths import ROOT
 
@@ -175,12 +179,49 @@ def test_folders_are_the_navigation() -> None:
         assert {page.split("/")[0] for page in pages} == {name.lower().replace("-", "")}
 
 
+def test_advice_for_users_is_apart_from_engineering() -> None:
+    """Pages for users do not explain how kernels work; those of the section Develop do."""
+    words = r"simd|simt|thread block|shared memory|straight-line|general kernel|\bwarps?\b|recurrences?|launch"
+    pages = [page for folder in ("tutorials", "howto", "methods") for page in sorted((DOCS / folder).glob("*.md"))]
+    found = {page.name: re.findall(words, page.read_text(), re.IGNORECASE) for page in pages}
+    assert len(pages) > 20 and {name: hits for name, hits in found.items() if hits} == {}
+    assert re.search(words, (DOCS / "develop" / "coulomb_and_exchange.md").read_text())
+
+
 def test_pages_need_no_network() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "http" not in settings and "font: false" in settings
     hook = runpy.run_path(str(ROOT / "tools" / "docs_offline.py"))
     assert (DOCS / hook["OWN"]).exists()
     assert "http" not in hook["on_post_template"](f'<script src="{hook["REMOTE"]}"></script>')
+
+
+@pytest.mark.skipif(browser_paths() is None, reason="Debian's chromium and chromium-driver are missing")
+def test_the_search_works_from_a_disk(tmp_path: Path) -> None:
+    """Two pages, built with the settings of the site and opened without a server."""
+    pytest.importorskip("material", reason="the extra docs is missing")
+    (tmp_path / "docs").mkdir()
+    for name in ("index.md", "reference/glossary.md", "style.css", "assets/worker.js"):
+        target = tmp_path / "docs" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((DOCS / name).read_bytes())
+    hooks = [str(ROOT / "tools" / "docs_offline.py")]
+    assert all(f"tools/{Path(hook).name}" in (ROOT / "mkdocs.yml").read_text() for hook in hooks)
+    settings = {"INHERIT": str(ROOT / "mkdocs.yml"), "docs_dir": "docs", "site_dir": "site", "hooks": hooks}
+    settings |= {"nav": ["index.md", "reference/glossary.md"], "plugins": ["search", "offline"]}
+    (tmp_path / "mkdocs.yml").write_text(json.dumps(settings))  # YAML includes JSON
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(tmp_path / "mkdocs.yml")]
+    subprocess.run(build, check=True, capture_output=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    with Browser(tmp_path / "profile", 1280, 900) as browser:
+        for page in ("index.html", "reference/glossary.html"):
+            browser.open(tmp_path / "site" / page)
+            browser.wait("document.querySelector('iframe')")
+            browser.type("input.md-search__input", "straight-line")
+            browser.wait("document.querySelector('.md-search-result__item a')")
+            assert browser.run(
+                "return document.querySelector('.md-search-result__item a').getAttribute('href')"
+            ).startswith(("reference/glossary.html", "glossary.html", "../reference/glossary.html", "file:"))
+            assert [address for address in browser.requests() if not address.startswith("data:")] == []
 
 
 def test_every_public_name_is_in_the_glossary() -> None:

@@ -96,6 +96,14 @@ def gradients(backend: str) -> list[float]:
     return found
 
 
+def core_potentials(backend: str) -> list[float]:
+    """Local and projected parts of a core potential, and their forces."""
+    iodide = cuanto.Molecule.from_string("2\nHI\nI 0 0 0\nH 0 0.3 1.58\n")
+    few: dict[str, Any] = {"max_iterations": 2, "unconverged_gradient": True, "fitting": "none"}
+    result = cuanto.gradient(iodide, "hf", "def2-svp", backend=backend, **few)
+    return [result.energy, *result.gradient.reshape(-1)]
+
+
 FAMILIES: dict[str, Callable[[str], list[float]]] = {
     "atomic": atomic,
     "nddo": nddo,
@@ -103,6 +111,7 @@ FAMILIES: dict[str, Callable[[str], list[float]]] = {
     "attenuated": attenuated,
     "hartree_fock": hartree_fock,
     "gradients": gradients,
+    "core_potentials": core_potentials,
 }
 
 

@@ -15,6 +15,9 @@ HARTREE_IN_EV: Final = 27.21138505
 DIPOLE_IN_DEBYE: Final = 2.541746364
 """One atomic unit of dipole moment (e a0 = 8.47835326e-30 C m) in Debye (1e-21/c C m)."""
 
+QUADRUPOLE_IN_DEBYE_ANGSTROM: Final = DIPOLE_IN_DEBYE * BOHR_IN_ANGSTROM
+"""One atomic unit of quadrupole moment (e a0^2) in Debye Angstrom (Buckingham)."""
+
 DALTON_IN_ELECTRON_MASSES: Final = 1822.8884848
 """One atomic mass unit in electron masses."""
 

@@ -88,7 +88,7 @@ def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(terms.values()) == pytest.approx(total, abs=1e-8)
     assert re.search(r"dipole moment +2\.\d+  Debye \(", out) and "<S^2>" not in out
     assert re.search(r"highest occupied orbital +-0\.\d+  Hartree \(-13\.\d+ eV\)", out)
-    assert " Mulliken charges / e: O -0." in out
+    assert " charges / e:\n" in out and "  Mulliken    Loewdin  Hirshfeld        CM5\n     1 O          -0." in out
 
 
 def test_spin_is_printed_for_open_shells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cuanto.backends.cpu.backend import cores
 from cuanto.cli.main import run
 from cuanto.cli.usage import ADVICE
 from cuanto.log import logger
@@ -34,9 +36,9 @@ def cuanto(*arguments: str) -> int:
 @pytest.mark.parametrize(
     ("option", "advice"),
     [
-        ("--threads", "CUANTO_THREADS=4"),
+        ("--nprocs", "--threads 4"),
         ("--spin", "--multiplicity"),
-        ("--solvent", "solvent models are not implemented"),
+        ("--solvent", "-o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"),
         ("--functional", "--method"),
         ("--mem", "--max-memory"),
         ("--opt", "`cuanto optimize`"),
@@ -100,10 +102,32 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         assert cuanto("energy", "water.xyz", "-b", "def2-svp", "--charge", "1", "--backend", "cpu") == 0
         out = capsys.readouterr().out
         assert " J and K fitted in def2-universal-jkfit\n" in out and "time / s" not in out
-        assert " Mulliken charges / e: O " in out and " Mulliken spin populations: O +" in out
+        assert " charges / e and Mulliken spin populations:\n" in out
         assert "(ideal 0.750000)" in out and "\n gap " in out
         logger.setLevel("INFO")
         assert cuanto("energy", "water.xyz", "-b", "def2-svp", "--charge", "1", "--backend", "cpu") == 0
         assert " time / s: " in capsys.readouterr().out
     finally:
         logger.setLevel(level)
+
+
+def test_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CUANTO_THREADS", "7")  # restored after the test
+    assert cuanto("energy", "h2.xyz", "-m", "pm6", "-q", "--threads", "1") == 0
+    assert cores() == 1
+    assert cuanto("energy", "h2.xyz", "--threads", "0") == 2
+    assert "--threads" in capsys.readouterr().err
+    assert cuanto("energy", "h2.xyz", "-m", "pm6", "--threads", "1", "--out", "a.csv") == 2
+    assert "with --out, give the number of --workers" in capsys.readouterr().err
+
+
+def test_a_solvent_of_point_charges(capsys: pytest.CaptureFixture[str]) -> None:
+    """The option that the message about solvents names."""
+    (option,) = re.findall(r"-o '(.*)'", ADVICE["--solvent"])
+    energies = []
+    for more in ([], ["-o", option]):
+        assert cuanto("energy", "h2.xyz", "-b", "sto-3g", *FAST, "-q", *more) == 0
+        energies.append(float(capsys.readouterr().out.split()[1]))
+    assert 1e-5 < abs(energies[1] - energies[0]) < 0.1
+    assert cuanto("energy", "h2.xyz", "-o", "point_charges=[[1, 0") == 2
+    assert "point_charges must be two lists" in capsys.readouterr().err

@@ -11,8 +11,18 @@ import pytest
 import cuanto
 from cuanto import Basis, Molecule
 from cuanto.basis import Shell
+from cuanto.cli.main import run
 from cuanto.errors import InputError
-from cuanto.interfaces.cube import cube_text, orbital_number, write_cube, write_density, write_orbital
+from cuanto.interfaces.cube import (
+    MAX_POTENTIAL,
+    cube_text,
+    orbital_number,
+    write_cube,
+    write_density,
+    write_orbital,
+    write_potential,
+    write_spin_density,
+)
 from cuanto.interfaces.wavefunction import (
     Wavefunction,
     basis_schema,
@@ -105,6 +115,46 @@ def test_the_density_has_all_electrons(water: GaussianResult, tmp_path: Path) ->
     found = np.array((tmp_path / "rho.cube").read_text().split("\n", 9)[9].split(), dtype=float)
     assert found.size == np.prod(box.shape)
     assert found.sum() * box.spacing**3 == pytest.approx(10.0, abs=0.2)  # the grid is coarse for the oxygen core
+
+
+def test_spin_density_of_a_cation(water: GaussianResult, tmp_path: Path) -> None:
+    """Alpha minus beta density: one unpaired electron; a closed shell has none."""
+    cation = cuanto.energy(Molecule(water.molecule.symbols, water.molecule.R_ax, 1), "uhf", "cc-pvdz", backend="cpu")
+    wave, box = wavefunction_of(cation), Box.around(water.molecule.R_ax, 0.25, 5.0)
+    write_spin_density(tmp_path / "spin.cube", cation.molecule, wave, box)
+    text = (tmp_path / "spin.cube").read_text()
+    found = np.array(text.split("\n", 9)[9].split(), dtype=float)
+    assert "spin density, alpha minus beta" in text.splitlines()[0]
+    assert found.sum() * box.spacing**3 == pytest.approx(1.0, abs=0.02)
+    parts = [density_on_grid(wave.basis, wave.C_spm[s : s + 1], wave.n_sm[s : s + 1], box) for s in range(2)]
+    np.testing.assert_allclose(found, (parts[0] - parts[1]).reshape(-1), rtol=1e-5, atol=1e-9)
+    with pytest.raises(InputError, match="a closed shell has no spin density"):
+        write_spin_density(tmp_path / "none.cube", water.molecule, wavefunction_of(water), box)
+
+
+def test_potential_of_water(water: GaussianResult, tmp_path: Path) -> None:
+    """Values of the file against integrals of a unit charge; a point at a nucleus is finite."""
+    O_x = water.molecule.R_ax[0]
+    box = Box((float(O_x[0]), float(O_x[1]), float(O_x[2])), 1.5, (2, 2, 2))
+    write_potential(tmp_path / "esp.cube", water.molecule, wavefunction_of(water), box, backend="cpu")
+    found = np.array((tmp_path / "esp.cube").read_text().split("\n", 9)[9].split(), dtype=float).reshape(box.shape)
+    assert found[0, 0, 0] == MAX_POTENTIAL
+    r_x = np.array([axis[1] for axis in box.axes])
+    V_pq = cuanto.integrals.nuclear(water.basis, charges=[1.0], positions=[r_x], backend="cpu")
+    nuclei = (water.molecule.nuclei.charges / np.linalg.norm(water.molecule.R_ax - r_x, axis=1)).sum()
+    assert found[1, 1, 1] == pytest.approx(nuclei + (V_pq * water.density[0]).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(("quantity", "more"), [("spin", ()), ("esp", ("--spacing", "1.0")), ("density", ())])
+def test_the_command(quantity: str, more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cation = cuanto.energy(Molecule(["He"], [[0, 0, 0]], 1), "uhf", "cc-pvdz", backend="cpu")
+    cation.save(tmp_path / "he.json")
+    with pytest.raises(SystemExit) as leaving:
+        run(["cube", str(tmp_path / "he.json"), "--quantity", quantity, *more])
+    assert not leaving.value.code and f"he_{quantity}.cube (" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as leaving:
+        run(["cube", str(tmp_path / "he.json"), "--quantity", "nothing"])
+    assert leaving.value.code == 2 and "density, spin (alpha minus beta density) or esp" in capsys.readouterr().err
 
 
 def test_layout_of_the_file(tmp_path: Path) -> None:

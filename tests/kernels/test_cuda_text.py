@@ -43,6 +43,7 @@ SAMPLE = [
     spec("overlap", "s", "s", "os", "thread", columns=16),
     spec("kinetic", "d", "D", "os", "thread"),
     spec("dipole", "p", "d", "os", "thread", columns=2),
+    spec("quadrupole", "d", "p", "os", "thread"),
     spec("coulomb", "ss", "s", "hgp", "thread", columns=16),
     spec("coulomb", "pp", "p", "md", "thread"),
     spec("coulomb", "pp", "d", "hgp", "thread", real="float"),
@@ -83,7 +84,7 @@ def test_nvrtc_compiles(kernel: KernelSpec) -> None:
 
 
 def test_sample_covers_every_kind() -> None:
-    assert {kernel.operator for kernel in SAMPLE} == {"overlap", "kinetic", "dipole", "coulomb"}
+    assert {kernel.operator for kernel in SAMPLE} == {"overlap", "kinetic", "dipole", "quadrupole", "coulomb"}
     assert {kernel.algorithm for kernel in SAMPLE} == {"os", "hgp", "md"}
     assert {kernel.schedule for kernel in SAMPLE} == {"thread", "group"}
     assert {kernel.real for kernel in SAMPLE} == {"double", "float"}

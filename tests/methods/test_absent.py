@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
+from contextlib import suppress
+
 import pytest
 
 from cuanto.errors import InputError
 from cuanto.functionals import functional_names
 from cuanto.functionals.registry import aliases
-from cuanto.methods.absent import DAMPING
+from cuanto.methods.absent import CORRELATION, DAMPING, DOUBLE_HYBRID, EXCITED, require_implemented
 from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
 
 
@@ -21,11 +25,14 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("wB97X-D", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
         ("wb97m-v", "non-local correlation (VV10)"),
         ("MP2", "wave-function correlation"),
-        ("ccsd(t)", "semiempirical ones such as pm6"),
-        ("dlpno-ccsd(t)", "semiempirical ones such as pm6"),
-        ("casscf", "semiempirical ones such as pm6"),
-        ("tddft", "excited states"),
-        ("b2plyp", "double hybrids need MP2"),
+        *((name, CORRELATION) for name in ("ri-mp2", "scs-mp2", "mp2-f12", "lmp2", "mp4(sdq)", "omp2", "mp2.5")),
+        *((name, CORRELATION) for name in ("ccsd(t)", "dlpno-ccsd(t)", "qcisd(t)", "cisd", "lccsd", "fci", "g4")),
+        *((name, CORRELATION) for name in ("casscf", "ms-caspt2", "nevpt2", "rpa", "sapt0", "cbs-qb3")),
+        *((name, EXCITED) for name in ("tddft", "cis", "CIS(D)", "tda-b3lyp", "td-b3lyp", "b3lyp-td", "td(pbe0)")),
+        *((name, EXCITED) for name in ("eom-ccsd", "adc(2)", "cc2", "stda", "tdhf", "gw")),
+        *((name, DOUBLE_HYBRID) for name in ("b2plyp", "b2plyp-d3", "b2gp-plyp", "mpw2plyp", "dsd-pbep86", "xygjos")),
+        *((name, DOUBLE_HYBRID) for name in ("revdsd-pbep86-d4", "wb97x-2", "wb97m(2)", "pbe0-2", "pbe-qidh", "ptpss")),
+        *((name, DOUBLE_HYBRID) for name in ("r2scan0-dh", "pr2scan50", "pwpb95", "wb2plyp", "pbe0-dh")),
         ("r2scan-3c", "composite methods"),
         ("gfn2-xtb", "use mndo, am1, pm3, pm6 or rm1"),
         ("pm7", "use pm6"),
@@ -47,3 +54,17 @@ def test_what_is_there_is_not_called_absent() -> None:
             }
     assert {kind_of(name) for name in SEMIEMPIRICAL} == {"semiempirical"}
     assert {kind_of(name + ending) for name in METHODS for ending in ("", "-d4")} == {"hf"}
+
+
+@pytest.mark.parametrize("part", ["ro", "uor", "dlpno-", "td-", "sos-", "b2"])
+def test_long_names_take_no_time(part: str) -> None:
+    begin = time.monotonic()
+    with suppress(InputError):
+        require_implemented(part * 20_000 + "?")
+    assert time.monotonic() - begin < 10
+
+
+@pytest.mark.parametrize("advice", [CORRELATION, DOUBLE_HYBRID])
+def test_methods_in_the_advice_exist(advice: str) -> None:
+    names = re.findall(r"\b(?:hf|pm6|b3lyp-d4|pbe0-d4|wb97x)\b", advice)
+    assert len(names) >= 3 and all(kind_of(name) for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 
 import cuanto
-from cuanto import Molecule
+from cuanto import Molecule, properties
 from cuanto.errors import ConvergenceWarning, InputError
 from cuanto.methods import Result, summary
-from cuanto.methods.summary import charge_lines, fitting_line
+from cuanto.methods.summary import charge_columns, charge_lines, fitting_line, property_lines
 
 XYZ = "3\nname=water\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
 CASES = {"pm6": ("pm6",), "hf": ("hf", "sto-3g"), "uhf": ("uhf", "sto-3g"), "pbe": ("pbe", "sto-3g")}
@@ -69,9 +70,9 @@ def test_the_gap() -> None:
 def test_spin_populations(method: tuple[str, ...]) -> None:
     cation = cuanto.energy(Molecule.from_string(XYZ, charge=1), *method, backend="cpu")
     assert cation.spin_populations.sum() == pytest.approx(1.0) and cation.spin_populations[0] > 0.9
-    charges, spins = charge_lines(cation)
-    assert charges.startswith(f"{cation.charge_kind} charges / e: O ")
-    assert spins.startswith(f"{cation.charge_kind} spin populations: O +")
+    title, heads, oxygen, *hydrogen = charge_lines(cation)
+    assert title == f"charges / e and {cation.charge_kind} spin populations:" and heads.split()[-1] == "spin"
+    assert oxygen.split()[:2] == ["1", "O"] and float(oxygen.split()[-1]) > 0.9 and len(hydrogen) == 2
     assert not compute(*method).spin_populations.any()
     read = cuanto.read(cation.to_qcschema())
     np.testing.assert_allclose(read.spin_populations, cation.spin_populations, rtol=0, atol=1e-12)
@@ -80,11 +81,53 @@ def test_spin_populations(method: tuple[str, ...]) -> None:
 def test_charges_of_many_atoms(monkeypatch: pytest.MonkeyPatch) -> None:
     molecule = Molecule(["H"] * 14, [[0, 0, 1.4 * k + (k % 2) * 0.2] for k in range(14)])
     found = cuanto.energy(molecule, "pm6", backend="cpu")
-    title, *lines = charge_lines(found)
-    assert title == "Coulson charges / e:" and len(lines) == 3 and " ".join(lines).count("H") == 14
+    title, heads, *lines = charge_lines(found)
+    assert title == "charges / e:" and heads.split() == ["Coulson"] and len(lines) == 14
     monkeypatch.setattr(summary, "MAX_ATOMS", 13)
     (line,) = charge_lines(found)
     assert line.endswith("the JSON file has those of all 14 atoms")
+
+
+def test_four_kinds_of_charges_beside_each_other() -> None:
+    found = compute("hf", "def2-svp")
+    _, heads, *lines = charge_lines(found)
+    assert heads.split() == ["Mulliken", "Loewdin", "Hirshfeld", "CM5"]
+    kinds = (found.mulliken_charges, found.loewdin_charges, found.hirshfeld_charges, found.cm5_charges)
+    for line, values in zip(lines, zip(*kinds, strict=True), strict=True):
+        assert [float(x) for x in line.split()[2:]] == pytest.approx(values, abs=5.1e-4)
+
+
+def test_charges_that_a_file_lacks_are_left_out() -> None:
+    schema = compute("hf", "def2-svp").to_qcschema()
+    del schema["wavefunction"]
+    for name in ("hirshfeld_charges", "cm5_charges"):
+        del schema["extras"]["cuanto"][name]
+    read = cuanto.read(schema)
+    assert list(charge_columns(read)) == ["Mulliken", "Loewdin"]
+
+
+def test_moments_and_charges_are_read_from_a_file() -> None:
+    found = compute("hf", "def2-svp")
+    read = cuanto.read(json.loads(json.dumps(found.to_qcschema())))
+    for name in ("second_moments", "quadrupole", "hirshfeld_charges", "cm5_charges", "loewdin_charges", "bond_orders"):
+        np.testing.assert_allclose(getattr(read, name), getattr(found, name), rtol=0, atol=1e-12)
+
+
+def test_the_quadrupole_moment_and_bond_orders_are_printed() -> None:
+    lines = list(property_lines(compute("hf", "def2-svp")))
+    assert lines[0].startswith("quadrupole moment / (Debye Angstrom): xx -") and "yy 2." in lines[0]
+    assert lines[-2] == "Mayer bond orders of at least 0.3:" and lines[-1].split()[::2] == ["O1-H2", "O1-H3"]
+    lines = list(property_lines(compute("pm6")))
+    assert not lines[0].startswith("quadrupole") and "Wiberg bond orders of at least 0.3:" in lines
+
+
+def test_properties_without_memory_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise MemoryError
+
+    found = compute("hf", "def2-svp")
+    monkeypatch.setattr(properties, "hirshfeld", fail)
+    assert list(charge_columns(found)) == ["Mulliken", "Loewdin"]
 
 
 def test_the_fitting_set_is_named() -> None:

@@ -92,3 +92,30 @@ def test_spin_of_orthogonal_orbitals_is_exact() -> None:
     assert properties.s_squared(D, np.eye(6)) == pytest.approx(2.0, abs=1e-14)
     D[1] = np.diag([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
     assert properties.s_squared(D, np.eye(6)) == pytest.approx(4.0, abs=1e-14)
+
+
+def test_quadrupole_moment_against_pyscf() -> None:
+    """Of an ion, about its centre of mass; second moments are traced, the quadrupole is traceless."""
+    from pyscf import gto
+
+    mol = cuanto.Molecule.from_string("3\n\nO 0.3 0 0.117\nH 0 0.757 -0.469\nH 0.1 -0.757 -0.469\n", charge=1)
+    found = cuanto.energy(mol, "uhf", "sto-3g", fitting="none", backend="cpu", **TIGHT)
+    atoms = list(zip(mol.symbols, mol.R_ax.tolist(), strict=True))
+    other = gto.M(atom=atoms, unit="Bohr", basis="sto-3g", charge=1, spin=1, verbose=0)
+    D_pq = other.UHF().run(conv_tol=1e-12).make_rdm1().sum(axis=0)
+    mass_a = mol.nuclei.masses
+    with other.with_common_orig(mass_a @ mol.R_ax / mass_a.sum()):
+        r2_xypq = other.intor("int1e_rr").reshape(3, 3, other.nao, other.nao)
+    d_ax = mol.R_ax - mass_a @ mol.R_ax / mass_a.sum()
+    expected = np.einsum("a,ax,ay->xy", mol.nuclei.charges, d_ax, d_ax) - np.einsum("xypq,pq->xy", r2_xypq, D_pq)
+    np.testing.assert_allclose(found.second_moments, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.quadrupole, (3 * expected - np.trace(expected) * np.eye(3)) / 2, rtol=0, atol=2e-6)
+    assert abs(np.trace(found.quadrupole)) < 1e-12
+
+
+def test_second_moments_do_not_depend_on_the_origin(of_water: Result) -> None:
+    mol, shift = of_water.molecule, np.array([1.0, -2.0, 0.5])
+    moved = cuanto.Molecule(mol.symbols, mol.R_ax + shift)
+    basis = cuanto.Basis.from_shells(of_water.basis.shells, moved.R_ax)
+    there = properties.second_moments(moved, basis, of_water.state.D_spq, of_water.backend)
+    np.testing.assert_allclose(there, of_water.second_moments, rtol=0, atol=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,8 @@ def test_controls(page: Browser) -> None:
 def test_the_surface_is_where_the_orbital_has_its_value(page: Browser, result: Any) -> None:
     """Vertices of the browser against the functions of the basis; every edge belongs to two triangles."""
     mesh = page.run(
-        "const r = window.report, s = r.data.surfaces[0], list = (a) => a.map((p) => [p.x, p.y, p.z]);"
+        "const r = window.report, s = r.data.surfaces.find((one) => one.key === 'homo0');"
+        "const list = (a) => a.map((p) => [p.x, p.y, p.z]);"
         "return r.unpack(s).then((v) => r.surfaceNet(s, v, 1, 0.05))"
         ".then((m) => [list(m.vertexArr), list(m.normalArr), m.faceArr])"
     )
@@ -179,3 +181,72 @@ def test_a_slider_leads_through_an_optimisation(browser: Browser, tmp_path: Path
     browser.run("document.querySelector('#plot-optimisation .dot[data-step=\"1\"]').dispatchEvent(new Event('click'))")
     assert browser.run("return document.getElementById('viewer').dataset.step") == "1"
     assert complaints(browser) == []
+
+
+def inside(page: Browser) -> np.ndarray:
+    """Positions of all atoms in the picture, as fractions of its width and height."""
+    found = page.run(
+        "const v = window.report.viewer, s = document.getElementById('viewer');"
+        "return v.selectedAtoms({}).map((a) => v.modelToScreen(a)).map((p) => {"
+        "const b = s.getBoundingClientRect();"
+        "return [(p.x - b.x - scrollX) / b.width, (p.y - b.y - scrollY) / b.height]; })"
+    )
+    return np.array(found)
+
+
+@pytest.mark.parametrize("length", [0, 1, 12])
+def test_the_camera_fits_the_molecule(browser: Browser, length: int, tmp_path: Path) -> None:
+    """Atoms are inside the picture and fill most of it, whatever their number and the size of the window."""
+    symbols, places = ["C", "H", "H"] * length or ["He"], ((0.0, 0.0), (0.9, 1.7), (0.9, -1.7))
+    rows = [[2.6 * k, k % 2 + y, z] for k in range(length) for y, z in places] or [[0.0, 0.0, 0.0]]
+    found = cuanto.energy(cuanto.Molecule(symbols, rows), "pm6", backend="cpu")
+    write_report(tmp_path / "a.html", found)
+    for width in (1280, 420):
+        browser.resize(width, 900)
+        if width == 1280:  # the narrow window shows the same page
+            browser.open(tmp_path / "a.html")
+        browser.wait("window.report && document.getElementById('viewer').classList.contains('ready')")
+        browser.wait(f"document.getElementById('viewer').clientWidth {'<' if width < 900 else '>'} 600")
+        browser.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        shown = inside(browser)
+        assert shown.min() > 0.02 and shown.max() < 0.98
+        np.testing.assert_allclose((shown.max(axis=0) + shown.min(axis=0)) / 2, 0.5, atol=0.06)
+        if length == 12:
+            assert np.ptp(shown, axis=0).max() > 0.7
+    browser.resize(640, 600)
+
+
+def test_dipole_arrow_spin_density_and_whole_rows(browser: Browser, tmp_path: Path) -> None:
+    radical = cuanto.Molecule(
+        ["C", "H", "H", "H", "O"] * 3, [[2.4 * k, 1.1 * (k % 2), 0.7 * (k % 3)] for k in range(15)]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cuanto.energy(radical, "uhf", "sto-3g", backend="cpu", max_iterations=2)
+    write_report(tmp_path / "a.html", found)
+    browser.open(tmp_path / "a.html")
+    browser.wait("window.report && document.getElementById('viewer').dataset.surface === 'homo0'")
+    level = browser.run("return document.getElementById('isovalue-text').textContent")
+    choose(browser, "surface", "spin")
+    browser.wait("document.getElementById('viewer').dataset.surface === 'spin'")
+    assert browser.run("return document.getElementById('isovalue-text').textContent") != level
+    choose(browser, "surface", "lumo+31")
+    browser.wait("document.getElementById('viewer').dataset.surface === 'lumo+31'")
+    assert browser.run("return document.getElementById('isovalue-text').textContent") == level
+    browser.run("document.getElementById('arrow').click()")
+    browser.wait("document.getElementById('viewer').dataset.arrow === '1'")
+    browser.run("document.getElementById('arrow').click()")
+    browser.wait("document.getElementById('viewer').dataset.arrow === '0'")
+    browser.run("document.querySelector('details').open = true")
+    boxes = browser.run(
+        "return [...document.querySelectorAll('.scroll')].filter((e) => e.clientHeight).map((e) => [e.clientHeight,"
+        "e.scrollHeight, e.querySelector('li, tbody tr').offsetHeight, e.querySelector('thead')?.offsetHeight ?? 0])"
+    )
+    assert len(boxes) == 2
+    for height, content, row, head in boxes:
+        assert content > height and (height - head) % row == 0
+    lines = browser.run("const p = document.getElementById('text-geometry').parentElement;"
+                        "return [p.clientHeight - parseFloat(getComputedStyle(p).paddingTop),"
+                        "parseFloat(getComputedStyle(p).lineHeight), p.scrollHeight > p.clientHeight]")  # fmt: skip
+    assert lines[0] % lines[1] == 0 and lines[2]
+    assert complaints(browser) == [] and browser.requests() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import lzma
@@ -29,7 +30,9 @@ from cuanto.interfaces.wavefunction import Wavefunction, wavefunction_of
 from cuanto.methods import Result
 from cuanto.report import report_html, reproduce, write_report
 from cuanto.report.page import viewer_script
-from cuanto.report.surfaces import QUANTUM, frontier_surfaces, pack
+from cuanto.report.sections import UNCONVERGED
+from cuanto.report.surfaces import QUANTUM, SPIN_LEVEL, frontier_surfaces, pack
+from cuanto.units import BOHR_IN_ANGSTROM
 from fitting_cases import DATA, molecule
 
 VOID = {"meta", "input", "br", "line", "circle", "rect", "path", "polyline"}
@@ -109,8 +112,31 @@ def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
     assert f"\u2212{-water.energy:.8f}" in page.words and "NOT converged" not in page.words
     wanted = {"plot-convergence", "plot-levels", "plot-timings", "plot-charges-0", "plot-charges-1", "viewer"}
     assert wanted <= set(page.ids) and len(page.ids) == len(set(page.ids))
-    assert [s["key"] for s in json.loads(embedded(html))["surfaces"]] == ["homo0", "lumo0"]
+    keys = ["homo-30", "homo-20", "homo-10", "homo0", "lumo0", "lumo+10", "lumo+20", "lumo+30"]
+    assert [s["key"] for s in json.loads(embedded(html))["surfaces"]] == keys
+    assert {"Hirshfeld", "CM5", "HOMO\u22123", "LUMO+3", "Dipole arrow"} <= set(page.text)
+    assert "Quadrupole moment / (Debye Angstrom): xx" in page.words
+    np.testing.assert_allclose(json.loads(embedded(html))["dipole"], water.dipole_debye, rtol=0, atol=1e-4)
     assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # hints of both curves
+
+
+def test_an_energy_that_did_not_converge_looks_like_it(schema: dict[str, Any]) -> None:
+    """A banner, a badge and a tile of its own; a converged result has none of them."""
+    marks = (UNCONVERGED, 'class="badge bad"', 'class="fact big unconverged"')
+    bad = report_html({**schema, "success": False})
+    assert all(mark in bad for mark in marks) and not any(mark in report_html(schema) for mark in marks)
+
+
+def test_spin_density_and_orbitals_of_two_spins() -> None:
+    cation = cuanto.energy(cuanto.Molecule(["O", "H"], [[0, 0, 0], [0, 0, 1.8]]), "uhf", "cc-pvdz", backend="cpu")
+    html = report_html(cation)
+    surfaces = json.loads(embedded(html))["surfaces"]
+    assert [s["key"] for s in surfaces if s["name"] == "HOMO"] == ["homo0", "homo1"]
+    (spin,) = [s for s in surfaces if s["level"] is not None]
+    assert spin["key"] == "spin" and spin["level"] == SPIN_LEVEL and len(surfaces) == 17
+    values = unpack(base64.b64decode(spin["data"]), tuple(spin["shape"]))
+    assert values.sum() * (spin["spacing"] / BOHR_IN_ANGSTROM) ** 3 == pytest.approx(1.0, abs=0.1)
+    assert {"spin populations", "ideal 0.75"} <= set(Page(html).text)
 
 
 def embedded(html: str) -> str:
@@ -172,6 +198,8 @@ def test_missing_values_and_invalid_numbers(schema: dict[str, Any]) -> None:
         "timings": {"a": float("inf"), "b": -1.0, "c": "x"},
         "mulliken_charges": [0.1, float("nan"), None],
         "loewdin_charges": "none",
+        "hirshfeld_charges": [0.1, 0.2],
+        "cm5_charges": {"a": 1},
         "charges": [1.0],
         "orbital_energies": [["a"]],
     }
@@ -259,7 +287,7 @@ def test_report_of_a_checkpoint(tmp_path: Path) -> None:
     page = Page(report_html(tmp_path / "water.h5"))
     assert "NOT converged" in page.words and "checkpoint" in page.words and "Orbital energies are not" in page.words
     wave = wavefunction_of(cuanto.read(tmp_path / "water.h5"))
-    assert [s.name for s in frontier_surfaces(wave, mol)] == ["HOMO"]
+    assert [s.name for s in frontier_surfaces(wave, mol)] == ["HOMO\u22123", "HOMO\u22122", "HOMO\u22121", "HOMO"]
 
 
 def test_methods_without_a_basis_and_two_spins() -> None:
@@ -267,7 +295,7 @@ def test_methods_without_a_basis_and_two_spins() -> None:
     assert "Heat of formation" in Page(pm6).words and "Slater functions" in Page(pm6).words
     methyl = cuanto.energy(molecule("CH3"), "uhf", "cc-pvdz", backend="cpu", max_iterations=2)
     page = Page(report_html(methyl))
-    assert "\u27e8S\u00b2\u27e9" in page.words and "\u03b2 LUMO" in page.words and "\u03b1 and \u03b2" in page.words
+    assert "\u27e8S\u00b2\u27e9" in page.words and "Spin density" in page.words and "\u03b1 and \u03b2" in page.words
 
 
 def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

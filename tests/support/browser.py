@@ -112,6 +112,12 @@ class Browser:
                 raise TimeoutError(f"{script} did not become true")
             time.sleep(0.05)
 
+    def type(self, selector: str, text: str) -> None:
+        """Click an element and type text into it."""
+        (element,) = self._call("POST", "/element", {"using": "css selector", "value": selector}).values()
+        self._call("POST", f"/element/{element}/click", {})
+        self._call("POST", f"/element/{element}/value", {"text": text})
+
     def drag(self, selector: str, dx: int, dy: int) -> None:
         """Drag with the left button, from the middle of an element."""
         element = self._call("POST", "/element", {"using": "css selector", "value": selector})

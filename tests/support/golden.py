@@ -44,7 +44,7 @@ def specs() -> list[KernelSpec]:
     """Every operator, algorithm, schedule; pure and cartesian, straight-line and table-driven."""
     chosen = []
     for straight in ("lane", "thread"):
-        for operator in ("overlap", "kinetic", "dipole"):
+        for operator in ("overlap", "kinetic", "dipole", "quadrupole"):
             chosen += [KernelSpec(operator, Shells((a,)), Shells((b,)), "os", straight) for a, b in ONE_ELECTRON]
         for algorithm in ("hgp", "md"):
             for a, b in TWO_CENTRES[:3]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
@@ -82,6 +83,24 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", callback=_log_to_stderr, help="Report progress on standard error.")
 ]
 """Accepted by every command and by `cuanto` itself, so that it may come before or after the name of the command."""
+
+
+def _set_threads(count: int | None) -> int | None:
+    if count is not None:
+        os.environ["CUANTO_THREADS"] = str(count)  # read when the CPU backend starts its threads
+    return count
+
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        callback=_set_threads,
+        help="Threads of the CPU. \\[default: CUANTO_THREADS, else one per core]",
+        rich_help_panel=PANEL,
+    ),
+]
 Setting = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="NAME=VALUE", help=OPTION_HELP, rich_help_panel=PANEL),
@@ -105,13 +124,14 @@ Auxiliary = flag_type("auxbasis")
 
 
 def with_options(command: Callable[..., None], more: Mapping[str, Any] | None = None) -> Callable[..., None]:
-    """Add the flags of all options to a command, before `--charge`; it receives them as keywords.
+    """Add the flags of all options and `--threads` to a command, before `--charge`; it receives them as keywords.
 
     Options without a flag share `--option`, which takes the place of the first of them. `more`: annotations of further
     flags by name.
     """
     names = dict.fromkeys(name if option.flag else "option" for name, option in OPTIONS.items())
     types = {name: Setting if name == "option" else flag_type(name) for name in names} | dict(more or {})
+    types["threads"] = Threads
     flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
     *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
     position = [one.name for one in own].index("charge")

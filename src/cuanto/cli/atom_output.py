@@ -20,6 +20,7 @@ from cuanto.atomic.optimise import Optimum
 from cuanto.atomic.plot import plot_convergence, plot_spinors, require_picture
 from cuanto.atomic.report import heading, parameter_texts, result_dict, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
+from cuanto.cli.lines import print_error
 from cuanto.cli.show import count
 from cuanto.errors import InputError, require
 from cuanto.files import require_writable, write_text
@@ -149,7 +150,7 @@ def print_result(console: Console, result: AtomResult) -> None:
         console.print(f"converged in {count(result.iterations, 'iteration')}")
         return
     line = f"NOT converged in {result.iterations} iterations; try more iterations, ixtrp=1 or a smaller dfctr"
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
+    print_error(line)
 
 
 def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
@@ -115,7 +116,7 @@ def run_job(job: Job) -> int:
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     errors = Console(highlight=False, stderr=True)
     for note in (note for source in sources for note in source.notes):
-        errors.print(f"cuanto: {note}", markup=False, soft_wrap=True)
+        print_text(errors, f"cuanto: {note}")
     calculate = _function_of(job)
     if len(sources) == 1:
         return 0 if calculate(console, sources[0], job, paths[0]).converged else NOT_CONVERGED
@@ -125,7 +126,7 @@ def run_job(job: Job) -> int:
             done.append((source.label, calculate(console, source, job, outputs), ""))
         except CuantoError as error:
             done.append((source.label, None, " ".join(str(error).split())))
-            errors.print(f"cuanto: {source.label}: {done[-1][2]}", markup=False, soft_wrap=True, style="bold red")
+            print_error(f"{source.label}: {done[-1][2]}")
         if not job.quiet:
             console.print()
     if not job.quiet:
@@ -187,7 +188,7 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
     write_files(result, outputs, source, model.driver)
     if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
-        console.print(f"{source.label} {result.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+        print_text(console, f"{source.label} {result.energy:.9f} Hartree{verdict}")
     else:
         print_summary(console, result, model.driver)
     return result

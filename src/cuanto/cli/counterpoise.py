@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
 from cuanto.errors import InputError
 from cuanto.files import write_text
@@ -122,7 +123,7 @@ class _Lines:
     def _line(self, name: str, *cells: str, verdict: str = "") -> None:
         (_, first), *others = COLUMNS
         numbers = "".join(f" {cell:>{width}}" for cell, (_, width) in zip(cells, others, strict=True))
-        self.console.print(f"{name:<{first}}{numbers}{verdict}", markup=False, soft_wrap=True)
+        print_text(self.console, f"{name:<{first}}{numbers}{verdict}")
 
 
 def _progress(table: _Lines, state: State) -> str:
@@ -150,23 +151,20 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
     if quiet:
         verdict = "" if found.converged else ", NOT converged"
         text = f"{label} {found.corrected:.9f} Hartree, {found.corrected_kcal_mol:.6f} kcal/mol{verdict}"
-        console.print(text, markup=False, soft_wrap=True)
+        print_text(console, text)
         return
     for name, hartree, kcal in _rows(found):
         bold = "bold" if name.endswith(", corrected") else ""
-        console.print(f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", soft_wrap=True, style=bold)
+        print_text(console, f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", bold)
     for note in _notes(found):
-        console.print(f" {note}", markup=False, soft_wrap=True, style="dim")
+        print_text(console, f" {note}", "dim")
     if found.converged:
         console.print(
             f"converged in {count(found.iterations, 'iteration')} of {len(found.results)} calculations",
             style="bold green",
         )
         return
-    error = Console(stderr=True, soft_wrap=True, highlight=False)
-    error.print(
-        f"cuanto: some of the calculations are NOT converged; {CONVERGENCE_HINT}", style="bold red", markup=False
-    )
+    print_error(f"some of the calculations are NOT converged; {CONVERGENCE_HINT}")
 
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:

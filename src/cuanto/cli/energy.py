@@ -124,6 +124,8 @@ def _command(driver: str, summary: str, more: Mapping[str, Any] | None = None) -
             raise InputError(
                 "--counterpoise and --out exclude each other: several molecules may be given without --out"
             )
+        if out is not None and workers != 0 and flags["threads"] is not None:
+            raise InputError("--threads is for one molecule at a time: with --out, give the number of --workers")
         if out is not None:
             status = run_batch(job, out, workers, scheduler)
         elif workers is not None or scheduler is not None:

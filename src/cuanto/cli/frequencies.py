@@ -16,6 +16,7 @@ from rich.console import Console
 from cuanto.cli.arguments import Charge, Multiplicity, Verbose, examples, options_given, with_options
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths, read_sources
 from cuanto.cli.energy import FILES, MANY, BasisName, Json, Method, Molecules, Out, Report
+from cuanto.cli.lines import print_error
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import print_heading
 from cuanto.cli.show_vibrations import print_vibrations
@@ -244,14 +245,14 @@ def run_frequencies(job: Job, analysis: Analysis) -> int:
     named = {**DEFAULT_OUTPUTS, **job.outputs}
     paths = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
-    errors, status = Console(highlight=False, stderr=True), 0
+    status = 0
     for given, source, outputs in zip(job.sources, sources, paths, strict=True):
         try:
             status = max(status, _compute(console, given, source, job, analysis, outputs))
         except CuantoError as error:
             if len(sources) == 1:
                 raise
-            errors.print(f"cuanto: {source.label}: {error}", markup=False, soft_wrap=True, style="bold red")
+            print_error(f"{source.label}: {error}")
             status = BAD_INPUT
         if len(sources) > 1 and not job.quiet:
             console.print()

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from cuanto import __version__
 from cuanto.cli import (
@@ -31,6 +29,7 @@ from cuanto.cli import (
 )
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
+from cuanto.cli.lines import print_error
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
 from cuanto.limits import require_memory
@@ -130,9 +129,9 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         if debug and usage_line(error) is None:
             raise
         line, status = explain(error)
-        _print_error(line)
+        print_error(line)
     if status == INTERRUPTED:
-        _print_error("interrupted")
+        print_error("interrupted")
     sys.exit(status)
 
 
@@ -160,7 +159,3 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError) and error.errno in MACHINE_ERRORS:
         return f"cannot write {error.filename or 'the output'}: {error.strerror}", BAD_INPUT
     return f"{text}; please report it with the output of CUANTO_DEBUG=1", INTERNAL_ERROR
-
-
-def _print_error(line: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"cuanto: {line}", style="bold red"))

@@ -23,6 +23,7 @@ from cuanto.cli.arguments import (
 )
 from cuanto.cli.calculate import STDOUT, Job, run_job, write_files
 from cuanto.cli.energy import FILES, BasisName, Method, Molecules, Out, Quiet, Scheduler, Workers
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import count, print_heading
 from cuanto.errors import CuantoError, InputError
@@ -281,26 +282,23 @@ def print_end(
     steps = count(outcome.iterations, "step")
     if quiet:
         verdict = "" if outcome.converged else ", NOT converged"
-        console.print(f"{label} {outcome.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+        print_text(console, f"{label} {outcome.energy:.9f} Hartree{verdict}")
         return
     if outcome.settings.scan:
         for point in outcome.points:
             values = ", ".join(f"{one} {one.shown}" for one in point.constraints if one.value is not None)
             verdict = "" if point.converged else ", NOT converged"
-            console.print(f" {values}: {point.energy:.9f} Hartree{verdict}", markup=False, soft_wrap=True)
+            print_text(console, f" {values}: {point.energy:.9f} Hartree{verdict}")
     elif outcome.points:
         ends = (outcome.points[0], max(outcome.points, key=lambda point: point.energy), outcome.points[-1])
         for name, point in zip(("one end", "transition state", "other end"), ends, strict=True):
-            console.print(f" {name}: {point.energy:.9f} Hartree", markup=False, soft_wrap=True)
+            print_text(console, f" {name}: {point.energy:.9f} Hartree")
     files = f"{outputs['structure']}, all steps in {outputs['trajectory']}"
-    console.print(
-        f" energy {outcome.energy:.9f} Hartree, {outcome.timings.total:.1f} s: {files}", markup=False, soft_wrap=True
-    )
+    print_text(console, f" energy {outcome.energy:.9f} Hartree, {outcome.timings.total:.1f} s: {files}")
     if outcome.converged:
         console.print(f"converged in {steps}", style="bold green")
         return
     hint = "try a larger --max-steps, or start from the last geometry"
     if outcome.settings.ts:
         hint = "try a larger --max-steps, or a better starting point such as the highest point of a scan"
-    error = Console(stderr=True, soft_wrap=True, highlight=False)
-    error.print(f"cuanto: NOT converged in {steps}; {hint}", style="bold red", markup=False)
+    print_error(f"NOT converged in {steps}; {hint}")

@@ -1,4 +1,4 @@
-"""``cuanto report`` and ``cuanto cube``: a result as an HTML page, and orbitals for other viewers."""
+"""``cuanto report`` and ``cuanto cube``: a result as an HTML page, and cube files for other viewers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,17 @@ EXAMPLES = examples(
     "cuanto report water.json --out talk/water.html",
 )
 CUBE_EXAMPLES = examples(
-    "cuanto cube water.json --orbital lumo", "cuanto cube water.json --orbital density --out rho.cube"
+    "cuanto cube water.json --orbital lumo",
+    "cuanto cube water.json --quantity density --out rho.cube",
+    "cuanto cube radical.json --quantity spin",
+    "cuanto cube water.json --quantity esp --spacing 0.3",
 )
+QUANTITY_HELP = (
+    "homo, lumo, homo-1, lumo+2, a number from 1; density, spin (alpha minus beta density) or esp (electrostatic "
+    "potential)."
+)
+SPACING = 0.2
+"""Bohr."""
 ResultFile = Annotated[
     Path, typer.Argument(metavar="RESULT", help="JSON of `cuanto energy --json` (QCSchema), or a checkpoint (HDF5).")
 ]
@@ -39,17 +48,18 @@ def report(
 
 def cube(
     result: ResultFile,
-    orbital: Annotated[
-        str, typer.Option("--orbital", help="homo, lumo, homo-1, lumo+2, a number from 1, or density.")
-    ] = "homo",
+    orbital: Annotated[str, typer.Option("--orbital", "--quantity", help=QUANTITY_HELP)] = "homo",
     beta: Annotated[bool, typer.Option("--beta", help="Use the beta orbitals.")] = False,
-    spacing: Annotated[float, typer.Option(help="Spacing of the points, Bohr.")] = 0.2,
+    spacing: Annotated[
+        float | None, typer.Option(help="Spacing of the points, Bohr. \\[default: 0.2; for esp 0.4]")
+    ] = None,
     margin: Annotated[float, typer.Option(help="Margin around the atoms, Bohr.")] = 5.0,
     out: Annotated[Path | None, typer.Option("--out", help="Path of the file. \\[default: beside the result]")] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write an orbital or the density of a result as a cube file, for Avogadro, Jmol, VMD and others."""
-    from cuanto.interfaces.cube import write_density, write_orbital
+    """Write an orbital, a density or the electrostatic potential of a result as a cube file, for Avogadro, Jmol, VMD
+    and others."""
+    from cuanto.interfaces import cube as files
     from cuanto.interfaces.keywords import errors_about
     from cuanto.interfaces.read import read
     from cuanto.interfaces.sources import safe_label
@@ -57,18 +67,23 @@ def cube(
     from cuanto.properties.volume import Box
 
     name = orbital.strip().lower()
-    if beta and name == "density":
-        raise InputError("the density is that of all electrons: leave out --beta, or choose an orbital")
+    writers = {"density": files.write_density, "spin": files.write_spin_density, "esp": files.write_potential}
+    if beta and name in writers:
+        raise InputError(f"{name} is computed from all electrons: leave out --beta, or choose an orbital")
     label = safe_label(name + "_beta" * beta)
     path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
     require_writable(path, result)
     with errors_about(str(result)):
         computed = read(result)
         wave = wavefunction_of(computed)
+    if spacing is None:
+        spacing = files.POTENTIAL_SPACING if name == "esp" else SPACING
     box = Box.around(computed.molecule.R_ax, spacing, margin)
-    if name == "density":
-        write_density(path, computed.molecule, wave, box)
+    if name in writers:
+        writers[name](path, computed.molecule, wave, box)
+    elif files.is_orbital(name):
+        files.write_orbital(path, computed.molecule, wave, name, int(beta), box)
     else:
-        write_orbital(path, computed.molecule, wave, name, int(beta), box)
+        raise InputError(f"--quantity {orbital[:40]!r}: give {QUANTITY_HELP.rstrip('.')}")
     points = " x ".join(str(n) for n in box.shape)
     print(f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from cuanto.cli.arguments import Verbose, examples
+from cuanto.cli.arguments import Threads, Verbose, examples
 from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
 from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
 from cuanto.cli.counterpoise import checked_division
@@ -81,6 +81,7 @@ def run(
     ] = False,
     template: Annotated[bool, typer.Option("--template", help="Print a job to start from.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")] = False,
+    threads: Threads = None,
     verbose: Verbose = False,
 ) -> None:
     """Run the calculation that a TOML file describes; exit status 0 converged, 1 not converged, 2 bad input."""

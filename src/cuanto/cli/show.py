@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from cuanto.cli.lines import print_error, print_text
 from cuanto.log import logger
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class IterationTable:
 
     def note(self, text: str) -> None:
         """Print a line below the table."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        print_text(self.console, text)
 
     def add_step(self, name: str, seconds: float | None) -> None:
         """Show the part of a gradient being computed (live table), or the parts that took long (plain lines)."""
@@ -93,7 +94,7 @@ class IterationTable:
         if self._live is not None:
             self._spinner.update(text=f" {name}")
         elif seconds is not None and seconds >= SHORTEST_LINE:
-            self.console.print(f"  {name}: {seconds:.1f} s", soft_wrap=True, markup=False)
+            print_text(self.console, f"  {name}: {seconds:.1f} s")
 
     def _table(self, rows: list[list[str]]) -> Table:
         table = make_table([name for name, _ in FIELDS], right=range(len(FIELDS) - 1))
@@ -105,7 +106,7 @@ class IterationTable:
 
     def _line(self, row: list[str]) -> None:
         cells = [text.rjust(width) if width else f"  {text}" for text, (_, width) in zip(row, FIELDS, strict=True)]
-        self.console.print("".join(cells).rstrip(), soft_wrap=True, markup=False)
+        print_text(self.console, "".join(cells).rstrip())
 
 
 def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
@@ -119,7 +120,7 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
     ghosts = int(molecule.nuclei.ghosts.sum())
     atoms = count(molecule.natom, "atom") + (f" ({count(ghosts, 'ghost')})" if ghosts else "")
     line = f"{name}{atoms}, {state}, {method}{basis}"
-    console.print(line, markup=False, soft_wrap=True, style="bold")
+    print_text(console, line, "bold")
 
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
@@ -131,9 +132,9 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     bold = "energy" if result.converged else LAST_ENERGY
     for name, value, unit in rows:
         line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
-        console.print(line, markup=False, soft_wrap=True, style="bold" if name == bold else "")
+        print_text(console, line, "bold" if name == bold else "")
     for line in (*_lines(result, driver), *result.notes):
-        console.print(f" {line}", soft_wrap=True, markup=False, style="dim")
+        print_text(console, f" {line}", "dim")
     iterations = count(result.iterations, "iteration")
     if result.converged:
         console.print(f"converged in {iterations}", style="bold green")
@@ -143,7 +144,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
     line += CONVERGENCE_HINT
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"cuanto: {line}", style="bold red")
+    print_error(line)
 
 
 def count(number: int, what: str) -> str:
@@ -153,7 +154,7 @@ def count(number: int, what: str) -> str:
 
 def _lines(result: Result, driver: str) -> Iterator[str]:
     """Lines below the table."""
-    from cuanto.methods.summary import charge_lines, fitting_line
+    from cuanto.methods.summary import fitting_line, property_lines
 
     if driver == "gradient":
         yield "gradient / (Hartree/Bohr):"
@@ -163,7 +164,7 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
             yield f"{k:5d} charge" + "".join(f"{value:z16.9f}" for value in row)[2:]
     if line := fitting_line(result):
         yield line
-    yield from charge_lines(result)
+    yield from property_lines(result)
     if not logger.isEnabledFor(logging.INFO):
         return
     steps = [f"{name} {t:.2f}" for name, t in result.timings.seconds.items() if t >= SHORTEST_STEP]
@@ -185,7 +186,7 @@ def print_overview(
     widths = [max(len(row[i]) for row in (heads, *rows)) for i in range(4)]
     for row in (heads, *rows):
         numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:4], widths[1:], strict=True))
-        console.print(f"{row[0]:<{widths[0]}}{numbers}  {row[4]}".rstrip(), markup=False, soft_wrap=True)
+        print_text(console, f"{row[0]:<{widths[0]}}{numbers}  {row[4]}".rstrip())
 
 
 def make_table(heads: Sequence[str], right: Iterable[int] = (), **style: Any) -> Table:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
@@ -24,11 +25,9 @@ def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, labe
         _print_thermochemistry(console, vibrations.thermochemistry, vibrations.symmetry[0])
     for note in vibrations.notes:
         if note.startswith(WARNING):
-            Console(stderr=True, soft_wrap=True, highlight=False).print(
-                f"cuanto: {note}", style="bold red", markup=False
-            )
+            print_error(note)
         elif not quiet:
-            console.print(f" {note}", style="dim", markup=False, soft_wrap=True)
+            print_text(console, f" {note}", "dim")
 
 
 def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
@@ -36,7 +35,7 @@ def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
     text = f"{label} {vibrations.energy:.9f} Hartree, zero-point energy {thermochemistry.zero_point_energy:.6f}, "
     text += f"Gibbs energy {thermochemistry.gibbs_energy:.6f}"
     text += f", {imaginary} imaginary mode{'s' * (imaginary > 1)}" if imaginary else ""
-    console.print(text, markup=False, soft_wrap=True)
+    print_text(console, text)
 
 
 def _print_modes(console: Console, vibrations: Vibrations) -> None:
@@ -67,10 +66,10 @@ def _print_thermochemistry(console: Console, thermochemistry: Thermochemistry, g
     scale = "" if conditions.scale == 1.0 else f", wavenumbers scaled by {conditions.scale:g}"
     head = f"thermochemistry at {conditions.temperature:g} K and {conditions.pressure:g} atm ({conditions.entropy}"
     line = f"{head}, {group}, symmetry number {conditions.symmetry_number}, degeneracy {conditions.degeneracy}{scale})"
-    console.print(f" {line}", markup=False, soft_wrap=True, style="bold")
+    print_text(console, f" {line}", "bold")
     for name, value, thermal in thermochemistry_rows(thermochemistry):
         more = "" if thermal is None else f"{thermal * HARTREE_IN_KJ_PER_MOL:12.3f} kJ/mol"
-        console.print(f" {name:<30}{value:18.9f}  Hartree{more}", markup=False, soft_wrap=True)
+        print_text(console, f" {name:<30}{value:18.9f}  Hartree{more}")
 
 
 def thermochemistry_rows(results: Thermochemistry) -> list[tuple[str, float, float | None]]:

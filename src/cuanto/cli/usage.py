@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_THREADS = "set the environment variable CUANTO_THREADS=4, for example"
-_SOLVENT = "solvent models are not implemented; point charges around the molecule are (-o point_charges)"
+_THREADS = "give the number of threads with --threads, such as --threads 4"
+_SOLVENT = (
+    "solvent models are not implemented; add molecules of the solvent to the file, or surround the molecule with point "
+    "charges (e, and positions in Bohr): -o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"
+)
 _MULTIPLICITY = "give the multiplicity 2S + 1 with --multiplicity, such as 3 for two unpaired electrons"
 _UNRESTRICTED = "put a u before the method, such as -m uhf or -m ub3lyp"
 ADVICE = {
-    **dict.fromkeys(("--threads", "--nthreads", "--nprocs", "--nproc", "--ncores", "--cores", "--cpus"), _THREADS),
+    **dict.fromkeys(("--nthreads", "--nprocs", "--nproc", "--ncores", "--cores", "--cpus"), _THREADS),
     **dict.fromkeys(("--spin", "--unpaired", "--nopen", "--uhf-electrons"), _MULTIPLICITY),
     **dict.fromkeys(("--solvent", "--solvation", "--pcm", "--cpcm", "--smd", "--alpb", "--gbsa", "--cosmo"), _SOLVENT),
     **dict.fromkeys(("--unrestricted", "--uhf", "--uks"), _UNRESTRICTED),

@@ -10,6 +10,7 @@ from cuanto.integrals.api import (
     one_electron,
     overlap,
     overlap_and_kinetic,
+    quadrupole,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "one_electron",
     "overlap",
     "overlap_and_kinetic",
+    "quadrupole",
 ]

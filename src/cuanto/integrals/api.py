@@ -110,6 +110,11 @@ def dipole(basis: Basis, *, origin: ArrayLike = (0.0, 0.0, 0.0), backend: str | 
     return r_xpq
 
 
+def quadrupole(basis: Basis, *, backend: str | Backend = "auto") -> Any:
+    """<p|r_x r_y|q> about the coordinate origin; first index: xx, xy, xz, yy, yz, zz."""
+    return one_electron(basis, "quadrupole", 6, backend=backend)
+
+
 def nuclear(
     basis: Basis,
     molecule: Molecule | None = None,

@@ -1,6 +1,7 @@
-"""Gaussian cube files: an orbital or the density on a regular grid, for Avogadro, Jmol, VMD and other viewers.
+"""Gaussian cube files: orbitals, densities or the potential on a regular grid, for Avogadro, Jmol, VMD and others.
 
-Format: https://gaussian.com/cubegen; lengths in Bohr, orbitals in Bohr^-3/2, densities in Bohr^-3.
+Format: https://gaussian.com/cubegen; lengths in Bohr, orbitals in Bohr^-3/2, densities in Bohr^-3, potentials in
+Hartree/e.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ import numpy as np
 
 from cuanto import __version__
 from cuanto.arrays import Array
+from cuanto.backends.base import Backend
+from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.files import write_text
+from cuanto.integrals.engine import resolve
 from cuanto.interfaces.wavefunction import Wavefunction
+from cuanto.properties.potential import potential_on_grid
 from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
 from cuanto.system import Molecule
 
@@ -23,6 +28,11 @@ FRONTIER = re.compile(r"(?P<name>homo|lumo)(?P<shift>[+-]\d{1,6})?", re.IGNORECA
 PER_LINE = 6
 MIN_OCCUPATION = 1e-6
 """Electrons below which an orbital counts as empty."""
+SPIN_SIGNS = (1.0, -1.0)
+POTENTIAL_SPACING = 0.4
+"""Bohr. The potential is smooth between the atoms, and expensive."""
+MAX_POTENTIAL = 1e4
+"""Hartree/e; larger values occur at nuclei only."""
 
 
 def write_orbital(
@@ -44,6 +54,37 @@ def write_density(path: str | os.PathLike[str], molecule: Molecule, wave: Wavefu
     """Write the electron density."""
     box = box or Box.around(molecule.R_ax)
     write_cube(path, molecule, box, density_on_grid(wave.basis, wave.C_spm, wave.n_sm, box), "electron density")
+
+
+def write_spin_density(
+    path: str | os.PathLike[str], molecule: Molecule, wave: Wavefunction, box: Box | None = None
+) -> None:
+    """Write the density of alpha electrons minus that of beta electrons."""
+    box = box or Box.around(molecule.R_ax)
+    write_cube(path, molecule, box, spin_density(wave, box), "spin density, alpha minus beta")
+
+
+def spin_density(wave: Wavefunction, box: Box) -> Array:
+    """Alpha minus beta density, values [x, y, z]."""
+    if len(wave.n_sm) < 2:
+        raise InputError("a closed shell has no spin density: choose the density or an orbital")
+    return density_on_grid(wave.basis, wave.C_spm, wave.n_sm, box, SPIN_SIGNS)
+
+
+def write_potential(
+    path: str | os.PathLike[str],
+    molecule: Molecule,
+    wave: Wavefunction,
+    box: Box | None = None,
+    backend: str | Backend = "auto",
+) -> None:
+    """Write the electrostatic potential of nuclei and electrons; at a nucleus it is cut off at MAX_POTENTIAL."""
+    box = box or Box.around(molecule.R_ax, POTENTIAL_SPACING)
+    device = resolve(backend)
+    D_pq = sum((C_pm * n_m) @ C_pm.T for C_pm, n_m in zip(wave.C_spm, wave.n_sm, strict=True))
+    with one_thread:
+        values = potential_on_grid(molecule, wave.basis, device.to_device(np.asarray(D_pq)), box, device)
+    write_cube(path, molecule, box, np.minimum(values, MAX_POTENTIAL), "electrostatic potential, Hartree/e")
 
 
 def write_cube(path: str | os.PathLike[str], molecule: Molecule, box: Box, values: Array, title: str) -> None:
@@ -78,6 +119,12 @@ def _numbers(values: Array) -> str:
     return out.getvalue()
 
 
+def is_orbital(text: str) -> bool:
+    """Whether it names an orbital or is the number of one."""
+    plain = text.strip()
+    return FRONTIER.fullmatch(plain) is not None or (plain.isascii() and plain.isdigit())
+
+
 def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int:
     """Index of an orbital given by name or by its number from 1."""
     if not 0 <= spin < len(wave.n_sm):
@@ -89,7 +136,7 @@ def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int
         filled = [i for i, m in enumerate(order) if n_m[m] > MIN_OCCUPATION]
         last = filled[-1] if filled else -1
         position = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
-    elif str(orbital).strip().isascii() and str(orbital).strip().isdigit():
+    elif is_orbital(str(orbital)):
         position = int(orbital) - 1
     else:
         raise InputError(f"orbital {str(orbital)[:40]!r}: give homo, lumo, homo-1, lumo+2 or a number from 1")

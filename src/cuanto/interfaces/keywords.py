@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from cuanto.errors import InputError
@@ -53,7 +54,10 @@ def errors_about(where: str) -> Iterator[None]:
 
 
 def option_value(text: str) -> Any:
-    """The value of `-o NAME=text`: a number, true or false, a comma-separated list, or else a word."""
+    """The value of `-o NAME=text`: a number, true or false, a list (JSON, or separated by commas), or else a word."""
+    if text.startswith("["):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
     if "," in text:
         return [option_value(part.strip()) for part in text.split(",")]
     if text.lower() in ("true", "false"):

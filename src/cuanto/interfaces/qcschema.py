@@ -24,6 +24,7 @@ from cuanto.interaction import CounterpoiseResult
 from cuanto.interfaces.versions import to_version_2
 from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
+from cuanto.methods.summary import charge_columns, property_or_none
 from cuanto.system import Molecule
 from cuanto.system.formats import qcschema_structure
 
@@ -157,6 +158,7 @@ def _properties(result: Result) -> dict[str, Any]:
         up, down = result.calculation.layout.electrons(molecule.charge, molecule.multiplicity)
     if isinstance(result, GaussianResult):
         functions = result.basis.nbf
+    moments = property_or_none(result, "second_moments")
     return {
         "calcinfo_natom": molecule.natom,
         "calcinfo_nbasis": functions,
@@ -168,6 +170,7 @@ def _properties(result: Result) -> dict[str, Any]:
         "scf_two_electron_energy": sum(energies.get(name, 0.0) for name in TWO_ELECTRON),
         "scf_total_energy": result.energy,
         "scf_dipole_moment": result.dipole,
+        **({} if moments is None else {"scf_quadrupole_moment": moments}),
         "scf_iterations": result.iterations,
     }
 
@@ -196,11 +199,14 @@ def _extras(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
     }
     if isinstance(result, GaussianResult):
+        charges = charge_columns(result)
         found |= {
             "fitting": result.fitting,
             "auxbasis": result.keywords.get("auxbasis"),
             "mulliken_charges": result.mulliken_charges,
             "loewdin_charges": result.loewdin_charges,
+            "hirshfeld_charges": charges.get("Hirshfeld"),
+            "cm5_charges": charges.get("CM5"),
             "bond_orders": result.bond_orders,
         }
         if result.basis.core_summary is not None:

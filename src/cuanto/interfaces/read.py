@@ -183,7 +183,10 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
         "spin_populations": _array(extras.get("spin_populations"), (natom,)),
         "mulliken_charges": _array(extras.get("mulliken_charges"), (natom,)),
         "loewdin_charges": _array(extras.get("loewdin_charges"), (natom,)),
+        "hirshfeld_charges": _array(extras.get("hirshfeld_charges"), (natom,)),
+        "cm5_charges": _array(extras.get("cm5_charges"), (natom,)),
         "bond_orders": _array(extras.get("bond_orders"), (natom, natom)),
+        "second_moments": _array(properties.get("scf_quadrupole_moment"), (3, 3)),
         "dipole": _array(properties.get("scf_dipole_moment"), (3,)),
         "gradient": _array(properties.get("return_gradient"), (natom, 3)),
     }
@@ -195,6 +198,7 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
     return {
         **{name: array for name, array in arrays.items() if array is not None},
         **({"s_squared": s_squared} if math.isfinite(s_squared) else {}),
+        **({"charge_kind": kind} if isinstance(kind := extras.get("charge_kind"), str) else {}),
         "errors": _numbers_by_name(extras.get("errors")),
         "keywords": dict(_mapping(schema.get("keywords"))),
         "basis_name": str(model["basis"]) if model.get("basis") else None,

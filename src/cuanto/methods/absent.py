@@ -7,14 +7,31 @@ import re
 from cuanto.errors import InputError
 
 DAMPING = "cuanto has D3 with Becke-Johnson damping (-d3bj) and D4 (-d4)"
-CORRELATION = "methods are hf, functionals such as b3lyp-d4 (`cuanto functionals`) and semiempirical ones such as pm6"
 FUNCTIONAL = "`cuanto functionals` lists those there are"
+CORRELATION = (
+    "wave-function correlation; use a functional such as b3lyp-d4 or wb97x, hf, or a semiempirical method such as pm6"
+)
+EXCITED = (
+    "excited states; cuanto computes the lowest state of each multiplicity, for example the lowest triplet with "
+    "multiplicity 3"
+)
+DOUBLE_HYBRID = "double hybrids need MP2; use a hybrid such as b3lyp-d4, pbe0-d4 or wb97x"
+DISPERSION = r"(-d[234].*)?"
+_DOUBLE = (
+    r"w?b2\w*-?plyp|mpw2k?-?plyp|(rev)?(dsd|dod)-.*|pw[pr]b95|xyg[35-7]|xygj-?os|xdh.*|p?tpss-?dh|ptpss|tpss0-dh|"
+    r"(sos[01]?-)?(r2scan0?|pbe0?|scan0|tpss0?|b3lyp|lc-pbe)-?(dh|cidh|qidh|2)|[kw]?pr2scan(50|69)|"
+    r"(w|omega-?)(b97x-2(-lp|-tqz)?|b97m\(2\)|b88pp86|pbepp86)"
+)
+_CLUSTERS = r"(qci|cc|ci|bcc|cepa|acpf)(s|sd|sdt|sd\(t\)|d|sdtq)?(\(t\)|\(1\))?"
+_REFERENCES = r"f(ull-?)?ci|dmrg.*|casscf|casci|rasscf|mcscf|caspt2|rasci|(sc-)?nevpt2|mrci.*|vmc|dmc"
 ABSENT = (
-    (r"(ri-|df-|o|u|r|scs-|sos-|lmp|dlpno-|lno-)*mp[2-4](\.5|-f12)?", f"wave-function correlation; {CORRELATION}"),
-    (r"(dlpno-|df-|ri-|eom-|u|r)*(qci|cc|ci|bcc)(s|2|3|sd|sdt|sd\(t\)|d|sdtq)(\(t\))?(-f12)?", CORRELATION),
-    (r"fci|dmrg|casscf|casci|caspt2|nevpt2|rasscf|mrci|adc\(?[23]\)?|sapt.*|gw|d?rpa", CORRELATION),
-    (r"(td-?dft|td-?hf|tda|cis|cis\(d\))", f"excited states; {CORRELATION}"),
-    (r"(b2plyp|b2gp-?plyp|dsd-.*|pwpb95|xyg3|revdsd-.*|pbe-?qidh|pbe0-?dh)(-d[234].*)?", "double hybrids need MP2"),
+    (rf"[ur]?({_DOUBLE}){DISPERSION}", DOUBLE_HYBRID),
+    (r"s?(td-?dft|td-?hf|tda|cis|cis\(d\)|td-?dftb|ci-?singles)", EXCITED),
+    (r"s?(td|tda|tddft)[-/(].+|.+-(td|tda|tddft)", EXCITED),
+    (r"(eom|ee|ip|ea|sf|lr)-.*|adc(\(?[23]\)?|\(?2\)?-x)|(u|r|ri-)*cc[23]|bse.*|(g0w0|evgw|qsgw|gw)(@.*)?", EXCITED),
+    (r"(ri-|df-|o|u|r|z|l|scs-|sos-|sns-|dlpno-|lno-)*mp[2-5](\.5|-f12)?(\(.*\))?", CORRELATION),
+    (rf"(dlpno-|lno-|lpno-|df-|ri-|cr-|o|u|r|l|p)*({_CLUSTERS})(-f12.*|/.*)?", CORRELATION),
+    (rf"(ss-|sa-|ms-|xms-)?({_REFERENCES})|d?rpa|sapt.*|g[1-4](mp2)?|cbs-.*|w[12].*", CORRELATION),
     (r"(w|omega-?)b97x-?d3?", "its functional has parameters of its own; use wb97x, or b3lyp-d3bj or b3lyp-d4"),
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),

@@ -47,14 +47,14 @@ SMALLEST_GAP = 0.1
 """Hartree. Mean energies of rotations are larger than the gap."""
 
 
-def estimate_errors(result: GaussianResult) -> dict[str, float]:
-    """Errors by source; a source that does not exist in a calculation is left out."""
+def estimate_errors(result: GaussianResult, share: float = 1.0) -> dict[str, float]:
+    """Errors by source; a source that does not exist in a calculation is left out. `share` of the memory to use."""
     model = Model.of(result.method, result.molecule)
     found: dict[str, float] = {}
     if result.auxbasis is not None:
         found["fitting"] = _fitting(result, model)
     if model.has_functional:
-        found["grid"] = _grid(result, model)
+        found["grid"] = _grid(result, model, share)
     found["screening"] = _screening(result, model)
     found["precision"] = result.known_errors.get("precision", _precision(result, model))
     found["convergence"] = _convergence(result)
@@ -85,14 +85,14 @@ def _fitting(result: GaussianResult, model: Model) -> float:
     return _add(coulomb, exchange)
 
 
-def _grid(result: GaussianResult, model: Model) -> float:
+def _grid(result: GaussianResult, model: Model, share: float) -> float:
     settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
     if result.partition is not None:
         settings = replace(settings, cube_edge=result.partition[0], sphere_fraction=result.partition[1])
     backend, state = result.backend, result.state
     potential = XCPotential(model.functional, backend, len(state.D_spq))
     density = state.D_spq, occupied_orbitals(state, backend.xp)
-    budget = Budget(backend, result.settings.max_memory)
+    budget = Budget(backend, result.settings.max_memory, share=share)
     return grid_error(potential, result.molecule, result.basis, settings, density, budget)
 
 

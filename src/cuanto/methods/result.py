@@ -19,6 +19,7 @@ from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
+from cuanto.memory import retry_with_less_memory
 from cuanto.methods.error_estimates import estimate_errors, total_error
 from cuanto.methods.history import Iteration
 from cuanto.methods.summary import summary_html, summary_text
@@ -141,6 +142,8 @@ class Result:
 
     charge_kind: ClassVar[str] = "atomic"
     """Definition of `charges` and `spin_populations`, in words."""
+    bond_kind: ClassVar[str] = "Wiberg"
+    """Definition of `bond_orders`, in words."""
 
     @cached_property
     def spin_populations(self) -> Array:
@@ -328,16 +331,22 @@ class GaussianResult(Result):
         keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
         keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
         keywords |= {"max_memory": self.settings.max_memory}
+        request = Request.of(self.molecule, self.method, self.basis, **keywords)
         with one_thread:
-            return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
+            return retry_with_less_memory(
+                lambda share: Calculation.of(request, share).gradient(self.state), self.backend
+            )
 
     @cached_property
     def errors(self) -> Mapping[str, float]:
-        """Estimated errors of the energy by source, Hartree; computed on first access, empty if not converged."""
-        if not self.converged:
+        """Estimated errors of the energy by source, Hartree; computed on first access.
+
+        Empty if the SCF did not converge, and for results from files that have none.
+        """
+        if not self.converged or self.state.F_spq is None:
             return {}
         with one_thread, self.timings.measure("error estimates"):
-            return estimate_errors(self)
+            return retry_with_less_memory(lambda share: estimate_errors(self, share), self.backend)
 
     @cached_property
     def dipole(self) -> Array:
@@ -347,11 +356,24 @@ class GaussianResult(Result):
         return properties.dipole(self.molecule, self.basis, self.state.D_spq, self.backend)
 
     @cached_property
+    def second_moments(self) -> Array:
+        """Second moments of the charges, sum q r_x r_y, about the centre of mass, e Bohr^2."""
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
+        return properties.second_moments(self.molecule, self.basis, self.state.D_spq, self.backend)
+
+    @property
+    def quadrupole(self) -> Array:
+        """Traceless quadrupole moment, sum q (3 r_x r_y - r^2) / 2, about the centre of mass, e Bohr^2."""
+        return properties.quadrupole(self.second_moments)
+
+    @cached_property
     def charges(self) -> Array:
         """Mulliken charge of every atom, e."""
         return self.mulliken_charges
 
     charge_kind: ClassVar[str] = "Mulliken"
+    bond_kind: ClassVar[str] = "Mayer"
 
     @cached_property
     def spin_populations(self) -> Array:
@@ -373,7 +395,15 @@ class GaussianResult(Result):
     @cached_property
     def hirshfeld_charges(self) -> Array:
         """Hirshfeld charge of every atom, e; integrated on a grid when it is asked for."""
-        return self.molecule.nuclei.charges - properties.hirshfeld(self.molecule, self.basis, self.density)
+        if self.state.D_spq is None:
+            raise self._lacks("density matrix")
+        electrons = properties.hirshfeld(self.molecule, self.basis, self.state.D_spq, self.backend)
+        return self.molecule.nuclei.charges - electrons
+
+    @cached_property
+    def cm5_charges(self) -> Array:
+        """CM5 charge of every atom, e: Hirshfeld charges, corrected so that they reproduce dipole moments."""
+        return properties.cm5(self.molecule, self.hirshfeld_charges)
 
     @cached_property
     def bond_orders(self) -> Array:

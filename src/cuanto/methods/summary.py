@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cuanto.arrays import Array
-from cuanto.errors import InputError
-from cuanto.units import HARTREE_IN_EV
+from cuanto.errors import CuantoError, InputError
+from cuanto.units import HARTREE_IN_EV, QUADRUPOLE_IN_DEBYE_ANGSTROM
 
 if TYPE_CHECKING:
     from cuanto.methods.result import Result
@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 LAST_ENERGY = "last energy, NOT converged"
 MAX_ATOMS = 200
 """Largest number of atoms whose charges are listed; files have all of them."""
+ATOM_WIDTH, COLUMN_WIDTH = 12, 11
+"""Characters of the name of an atom, and of a column of charges."""
 ON_A_LINE = 6
-"""Atoms on a line of charges, if there are several lines."""
+"""Bond orders on a line."""
+MIN_BOND_ORDER = 0.3
+"""Smaller bond orders are not printed."""
 
 Row = tuple[str, str, str]
 
@@ -54,15 +58,76 @@ def _level(name: str, level: float) -> Row:
     return name, f"{level:.6f}" if there else "none", f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if there else ""
 
 
+def property_lines(result: Result) -> Iterator[str]:
+    """The quadrupole moment, charges and bond orders, as far as the result has them."""
+    yield from moment_lines(result)
+    yield from charge_lines(result)
+    yield from bond_lines(result)
+
+
+def property_or_none(result: Result, name: str) -> Any:
+    """A property of the result; None if a file lacks it, or if there is no memory to compute it."""
+    try:
+        return getattr(result, name, None)
+    except (CuantoError, MemoryError):
+        return None
+
+
+def moment_lines(result: Result) -> Iterator[str]:
+    """The traceless quadrupole moment."""
+    moment_xy = property_or_none(result, "quadrupole")
+    if moment_xy is not None:
+        Q_xy = moment_xy * QUADRUPOLE_IN_DEBYE_ANGSTROM
+        places = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
+        words = ", ".join(f"{name} {Q_xy[place]:z.4f}" for name, place in places.items())
+        yield f"quadrupole moment / (Debye Angstrom): {words} (traceless, about the centre of mass)"
+
+
+def charge_columns(result: Result) -> dict[str, Array]:
+    """Charges of the atoms by the name of their definition, and spin populations of open shells.
+
+    Those that are integrated on a grid are left out for more than MAX_ATOMS atoms.
+    """
+    found = {result.charge_kind: property_or_none(result, "charges")}
+    names = {"Loewdin": "loewdin_charges", "Hirshfeld": "hirshfeld_charges", "CM5": "cm5_charges"}
+    for kind, name in names.items():
+        if kind == "Loewdin" or result.molecule.natom <= MAX_ATOMS:
+            found[kind] = property_or_none(result, name)
+    occupations = property_or_none(result, "occupations")
+    if occupations is not None and len(occupations) == 2:
+        found["spin"] = property_or_none(result, "spin_populations")
+    return {kind: values for kind, values in found.items() if values is not None}
+
+
 def charge_lines(result: Result) -> Iterator[str]:
-    """Charges and, for open shells, spin populations of all atoms, labelled by their definition."""
-    yield from _by_atom(f"{result.charge_kind} charges / e", result, result.charges)
-    if len(result.occupations) == 2:
-        try:
-            populations = result.spin_populations
-        except InputError:  # a file that does not have them
-            return
-        yield from _by_atom(f"{result.charge_kind} spin populations", result, populations)
+    """A table of the charges and, for open shells, spin populations of all atoms."""
+    columns, symbols = charge_columns(result), result.molecule.symbols
+    spin = f" and {result.charge_kind} spin populations" if "spin" in columns else ""
+    if len(symbols) > MAX_ATOMS:
+        for kind, values in columns.items():
+            what = f"{result.charge_kind} spin populations" if kind == "spin" else f"{kind} charges / e"
+            span = f"from {min(values):+.3f} to {max(values):+.3f}"
+            yield f"{what}: {span}; the JSON file has those of all {len(symbols)} atoms"
+        return
+    if columns:
+        yield f"charges / e{spin}:"
+        yield " " * ATOM_WIDTH + "".join(f"{kind:>{COLUMN_WIDTH}}" for kind in columns)
+    for a, (symbol, *row) in enumerate(zip(symbols, *columns.values(), strict=True), 1):
+        cells = "".join(f"{value:+z{COLUMN_WIDTH}.3f}" for value in row)
+        yield f"{a:5d} {symbol:<{ATOM_WIDTH - 6}}{cells}"
+
+
+def bond_lines(result: Result) -> Iterator[str]:
+    """The larger bond orders, a few on a line."""
+    B_ab, symbols = property_or_none(result, "bond_orders"), result.molecule.symbols
+    if B_ab is None or not 1 < len(symbols) <= MAX_ATOMS:
+        return
+    pairs = [(a, b) for a in range(len(symbols)) for b in range(a + 1, len(symbols)) if B_ab[a, b] >= MIN_BOND_ORDER]
+    if pairs:
+        yield f"{result.bond_kind} bond orders of at least {MIN_BOND_ORDER:g}:"
+    cells = [f"{symbols[a]}{a + 1}-{symbols[b]}{b + 1} {B_ab[a, b]:.2f}" for a, b in pairs]
+    for k in range(0, len(cells), ON_A_LINE):
+        yield "   " + "".join(f"{cell:<16}" for cell in cells[k : k + ON_A_LINE]).rstrip()
 
 
 def fitting_line(result: Result) -> str:
@@ -71,21 +136,6 @@ def fitting_line(result: Result) -> str:
     if fitting in ("", "none") or auxiliary is None:
         return ""
     return f"{'J' if fitting == 'j' else 'J and K'} fitted in {auxiliary.name}"
-
-
-def _by_atom(title: str, result: Result, values: Array) -> Iterator[str]:
-    symbols = result.molecule.symbols
-    if len(symbols) > MAX_ATOMS:
-        low, high = min(values), max(values)
-        yield f"{title}: from {low:+.3f} to {high:+.3f}; the JSON file has those of all {len(symbols)} atoms"
-        return
-    if len(symbols) <= ON_A_LINE:
-        yield f"{title}: " + ", ".join(f"{symbol} {x:+z.3f}" for symbol, x in zip(symbols, values, strict=True))
-        return
-    yield f"{title}:"
-    cells = [f"{k:5d} {symbol:<4s}{x:+z7.3f}" for k, (symbol, x) in enumerate(zip(symbols, values, strict=True), 1)]
-    for k in range(0, len(cells), ON_A_LINE):
-        yield "".join(cells[k : k + ON_A_LINE])
 
 
 def summary_text(result: Result) -> str:

@@ -1,6 +1,17 @@
 """Properties computed from a density."""
 
 from cuanto.properties.atoms_in_molecules import hirshfeld, mayer
-from cuanto.properties.density import dipole, loewdin, mulliken, s_squared
+from cuanto.properties.charge_model import cm5
+from cuanto.properties.density import dipole, loewdin, mulliken, quadrupole, s_squared, second_moments
 
-__all__ = ["dipole", "hirshfeld", "loewdin", "mayer", "mulliken", "s_squared"]
+__all__ = [
+    "cm5",
+    "dipole",
+    "hirshfeld",
+    "loewdin",
+    "mayer",
+    "mulliken",
+    "quadrupole",
+    "s_squared",
+    "second_moments",
+]

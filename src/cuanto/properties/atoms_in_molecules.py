@@ -6,24 +6,36 @@ doi:10.1016/0009-2614(83)80005-0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array
-from cuanto.basis import Basis
+from cuanto.arrays import Array, Ints
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis, Shell
+from cuanto.grid import GridSettings, make_grid, make_quadrature
 from cuanto.grid.points import atomic_points
-from cuanto.grid.settings import GridSettings
+from cuanto.memory import Budget
 from cuanto.properties.density import atom_of_function
 from cuanto.properties.volume import density_at
-from cuanto.scf.atoms import atom
+from cuanto.scf.atoms import Atom, atom
 from cuanto.system import Molecule
 
-GRID = "fine"
-CHUNK = 5000
-"""Points that are treated at a time."""
+GRID = "medium"
+"""The level of the grid: the error of a charge is about 1e-4."""
+SMALL = 1e9
+"""Points of the grid times squared number of functions, up to which a molecule is small."""
+CHUNK = 4000
+"""Points that NumPy treats at a time."""
+REACH = 15.0
+"""Bohr. Free atoms whose nuclei are farther from a whole group of points have no share in it."""
+STEPS = 2000
+RADII = REACH * np.linspace(0.0, 1.0, STEPS + 1) ** 2
+"""Distances from a nucleus at which densities of free atoms are tabulated, Bohr."""
 SMALLEST = 1e-30
-"""Density of all free atoms below which a point belongs to none of them."""
+"""Smallest density of a free atom that is told apart from zero."""
 
 
 def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
@@ -41,54 +53,79 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
     return np.asarray(B_ab)
 
 
-def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any) -> Array:
+def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
     """Number of electrons on each atom: the density is divided in the ratio of the densities of the free atoms.
 
-    The free atoms are neutral and spherical, in the same basis. Each share is integrated on the points of its own atom,
-    which resolve it best.
+    The free atoms are neutral and spherical, in the same basis. Small molecules take NumPy, which has nothing to
+    compile.
     """
-    D_pq = np.asarray(D_spq).sum(axis=0)
-    free = _FreeAtoms(molecule, basis)
-    settings = GridSettings.of(GRID)
+    settings, free = GridSettings.of(GRID, store="recompute"), _FreeAtoms(molecule, basis)
+    if settings.points(molecule.numbers) * basis.nbf**2 <= SMALL:
+        return _on_atomic_grids(molecule, basis, backend.to_host(D_spq).sum(axis=0), free, settings)
+    grid = make_grid(molecule, basis, settings, backend)
+    quadrature, _ = make_quadrature(grid, basis, backend, "lda", settings, Budget(backend))
+    rho_g = backend.to_host(quadrature.density(D_spq, None)).sum(axis=0)[0]
+    R_gx, electrons_g = backend.to_host(grid.position_xg).T, grid.w_g * rho_g
     found = np.zeros(molecule.natom)
-    for a in np.flatnonzero(molecule.nuclei.charges > 0):
+    for first, last in pairwise(grid.point_first):
+        mine = first + np.flatnonzero(grid.w_g[first:last])
+        if len(mine):
+            found += free.shares(R_gx[mine]) @ electrons_g[mine]
+    return found
+
+
+def _on_atomic_grids(molecule: Molecule, basis: Basis, D_pq: Array, free: _FreeAtoms, settings: GridSettings) -> Array:
+    """The same with NumPy; each share is integrated on the points of its own atom."""
+    found = np.zeros(molecule.natom)
+    for a in np.flatnonzero(molecule.nuclei.protons > 0):
         r_gx, w_g, _ = atomic_points(int(molecule.numbers[a]), settings)
         for k in range(0, len(w_g), CHUNK):
             R_gx = r_gx[k : k + CHUNK] + molecule.R_ax[a]
-            own_g, all_g = free.densities(int(a), R_gx)
             rho_g = density_at(basis, D_pq[None], R_gx)[0]
-            share_g = np.divide(own_g, all_g, out=np.zeros_like(own_g), where=all_g > SMALLEST)
-            found[a] += float(np.sum(w_g[k : k + CHUNK] * share_g * rho_g))
+            found[a] += float(free.shares(R_gx)[a] @ (w_g[k : k + CHUNK] * rho_g))
     return found
 
 
 class _FreeAtoms:
-    """Densities of the free atoms of a molecule, as functions of the distance from their nuclei."""
+    """Densities of the free atoms of a molecule, tabulated by the distance from their nuclei."""
 
     def __init__(self, molecule: Molecule, basis: Basis) -> None:
-        self.R_ax, self.real = molecule.R_ax, np.flatnonzero(molecule.nuclei.charges > 0)
-        kinds: dict[str, Any] = {}
-        for a in self.real:
-            symbol = molecule.symbols[a]
-            if symbol not in kinds:
-                shells = tuple(shell for shell in basis.shells if shell.atom == a)
-                kinds[symbol] = (shells, atom(int(molecule.numbers[a]), 0.0, shells, basis.core_potentials[a]))
-        self._kinds, self._symbols = kinds, molecule.symbols
+        self.R_ax, self._real = molecule.R_ax, np.flatnonzero(molecule.nuclei.protons > 0)
+        kinds = list(dict.fromkeys(molecule.symbols[a] for a in self._real))
+        self._kind_a = np.array([kinds.index(symbol) if symbol in kinds else -1 for symbol in molecule.symbols])
+        rows = []
+        for a in (molecule.symbols.index(symbol) for symbol in kinds):
+            shells = tuple(shell for shell in basis.shells if shell.atom == a)
+            found = atom(int(molecule.numbers[a]), 0.0, shells, basis.core_potentials[a])
+            rows.append(np.log(np.maximum(_radial_density(shells, found, RADII), SMALLEST)))
+        self._table = np.array(rows)
 
-    def densities(self, a: int, R_gx: Array) -> tuple[Array, Array]:
-        """Density of the free atom a, and of all free atoms, at some points."""
-        values = {int(b): self._density(self._symbols[b], R_gx - self.R_ax[b]) for b in self.real}
-        return values[a], np.asarray(sum(values.values()))
+    def shares(self, R_gx: Array) -> Array:
+        """The share of every atom in the density at some points, which are near each other."""
+        low_x, high_x = R_gx.min(axis=0), R_gx.max(axis=0)
+        away_ax = np.maximum(0.0, np.maximum(low_x - self.R_ax, self.R_ax - high_x))
+        near = self._real[(away_ax[self._real] ** 2).sum(axis=1) < REACH**2]
+        d2_ag = sum((R_gx[:, x] - self.R_ax[near, x, None]) ** 2 for x in range(3))
+        rho_ag = np.exp(self._logarithms(near, np.sqrt(d2_ag)))
+        share_ag = np.zeros((len(self.R_ax), len(R_gx)))
+        share_ag[near] = rho_ag / rho_ag.sum(axis=0)
+        return share_ag
 
-    def _density(self, symbol: str, d_gx: Array) -> Array:
-        """sum_li n_li R_li(r)^2 / 4 pi."""
-        shells, found = self._kinds[symbol]
-        r2_g = (d_gx**2).sum(axis=1)
-        rho_g = np.zeros(len(d_gx))
-        for l, (C_ai, n_i) in enumerate(zip(found.C_lai, found.n_li, strict=True)):
-            own = [shell for shell in shells if shell.l == l]
-            radial_ga = np.concatenate(
-                [np.exp(-np.outer(r2_g, shell.exponents)) @ shell.coefficients for shell in own], axis=1
-            )
-            rho_g += r2_g**l * ((radial_ga @ C_ai) ** 2 @ n_i)
-        return rho_g / (4 * np.pi)
+    def _logarithms(self, atoms: Ints, r_ag: Array) -> Array:
+        """Logarithms of the densities of some atoms, interpolated linearly in the square root of the distance."""
+        place_ag = np.minimum(np.sqrt(r_ag / REACH), 1.0) * STEPS
+        step_ag = np.minimum(place_ag.astype(np.intp), STEPS - 1)
+        rest_ag = place_ag - step_ag
+        step_ag += (STEPS + 1) * self._kind_a[atoms, None]
+        return np.asarray(self._table.take(step_ag) * (1 - rest_ag) + self._table.take(step_ag + 1) * rest_ag)
+
+
+def _radial_density(shells: Sequence[Shell], found: Atom, r_i: Array) -> Array:
+    """Density of a spherical atom: sum_li n_li R_li(r)^2 / 4 pi."""
+    rho_i = np.zeros(len(r_i))
+    for l, (C_an, n_n) in enumerate(zip(found.C_lai, found.n_li, strict=True)):
+        own = [shell for shell in shells if shell.l == l]
+        if own:
+            parts = [np.exp(-np.outer(r_i**2, shell.exponents)) @ shell.coefficients for shell in own]
+            rho_i += r_i ** (2 * l) * ((np.concatenate(parts, axis=1) @ C_an) ** 2 @ n_n)
+    return rho_i / (4 * np.pi)

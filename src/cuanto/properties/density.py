@@ -1,11 +1,13 @@
-"""Properties of a density: dipole moment, atomic populations, total spin.
+"""Properties of a density: dipole and quadrupole moment, atomic populations, total spin.
 
 R. S. Mulliken, J. Chem. Phys. 23, 1833 (1955), doi:10.1063/1.1740588; P.-O. Loewdin, J. Chem. Phys. 18, 365 (1950),
-doi:10.1063/1.1747632; A. Szabo and N. S. Ostlund, Modern Quantum Chemistry (Dover, 1996).
+doi:10.1063/1.1747632; A. D. Buckingham, Q. Rev. Chem. Soc. 13, 183 (1959), doi:10.1039/QR9591300183; A. Szabo and
+N. S. Ostlund, Modern Quantum Chemistry (Dover, 1996).
 """
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,27 @@ def dipole(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Ar
     electrons_x = backend.to_host((r_xpq * D_spq.sum(axis=0)).sum(axis=(1, 2)))
     origin_x = dipole_origin(molecule.nuclei.masses, molecule.R_ax, molecule.charge)
     return np.asarray(molecule.nuclei.charges @ molecule.R_ax - electrons_x - molecule.charge * origin_x)
+
+
+def second_moments(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
+    """M_xy = sum_a Z_a R_ax R_ay - sum_pq D_pq <p|r_x r_y|q> in e Bohr^2, about the centre of mass."""
+    r2_npq, D_pq = integrals.quadrupole(basis, backend=backend), D_spq.sum(axis=0)
+    M_xy = np.zeros((3, 3))
+    for n, (x, y) in enumerate(combinations_with_replacement(range(3), 2)):
+        M_xy[x, y] = M_xy[y, x] = -float(backend.to_host((r2_npq[n] * D_pq).sum()))
+    del r2_npq
+    Z_a, R_ax = molecule.nuclei.charges, molecule.R_ax
+    M_xy += (Z_a[:, None] * R_ax).T @ R_ax
+    origin_x = dipole_origin(molecule.nuclei.masses, R_ax, 1)
+    mu_x = dipole(molecule, basis, D_spq, backend)
+    mu_x += molecule.charge * origin_x  # about the coordinate origin
+    shift_xy = np.outer(mu_x, origin_x)
+    return M_xy - shift_xy - shift_xy.T + molecule.charge * np.outer(origin_x, origin_x)
+
+
+def quadrupole(moments_xy: Array) -> Array:
+    """The traceless quadrupole moment (3 M - tr M) / 2 from second moments (Buckingham, eq. 2)."""
+    return np.asarray(1.5 * moments_xy - 0.5 * np.trace(moments_xy) * np.eye(3))
 
 
 def atom_of_function(basis: Basis) -> NDArray[np.int64]:

@@ -6,6 +6,7 @@ plane, one product of matrices: sum_n [f_n(x) g_n(y)] h_n(z), n over primitives 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from cuanto.errors import require
 
 MAX_POINTS = 100_000_000
 """Corresponds to a cube file of 1.3 GB; larger requests are assumed to be mistakes."""
+NEGLIGIBLE = 1e-15
+"""Primitives that are smaller in a whole plane of the grid are neglected there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,33 +63,37 @@ def orbital_on_grid(basis: Basis, C_p: Array, box: Box) -> Array:
     return _Products(basis, box).values(np.asarray(C_p, dtype=float))
 
 
-def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box) -> Array:
-    """sum n |psi|^2 over spins and orbitals, values [x, y, z]."""
+def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box, signs: Sequence[float] = (1.0, 1.0)) -> Array:
+    """sum n |psi|^2 over spins and orbitals, values [x, y, z]; `signs` (1, -1) give the spin density."""
     products = _Products(basis, box)
     total = np.zeros(box.shape)
-    for C_pm, n_m in zip(C_spm, n_sm, strict=True):
+    for C_pm, n_m, sign in zip(C_spm, n_sm, signs, strict=False):
         for m in np.flatnonzero(n_m):
-            total += n_m[m] * products.values(C_pm[:, m]) ** 2
+            total += sign * n_m[m] * products.values(C_pm[:, m]) ** 2
     return total
 
 
 def density_at(basis: Basis, D_spq: Array, r_gx: Array) -> Array:
     """Density of every spin at any points, rho_sg."""
     chi_gp = functions_at(basis, r_gx)
-    return np.stack([((chi_gp @ D_pq) * chi_gp).sum(axis=1) for D_pq in D_spq])
+    return np.stack([np.einsum("gp,gp->g", chi_gp @ D_pq, chi_gp) for D_pq in D_spq])
 
 
 def functions_at(basis: Basis, r_gx: Array) -> Array:
     """Values of all basis functions at any points, chi_gp."""
-    columns = []
-    for shell in basis.shells:
-        d_gx = r_gx - basis.R_ax[shell.atom]
-        radial_gk = np.exp(-np.outer((d_gx**2).sum(axis=1), shell.exponents))
-        powers_gc = np.stack([np.prod(d_gx**powers, axis=1) for powers in np.array(cartesian_powers(shell.l))], axis=1)
-        angular_gm = powers_gc @ shell_matrix(shell.l, shell.pure).T
-        values_gnm = (radial_gk @ shell.coefficients)[:, :, None] * angular_gm[:, None, :]
-        columns.append(values_gnm.reshape(len(r_gx), -1))
-    return np.concatenate(columns, axis=1)
+    chi_pg, last = np.empty((basis.nbf, len(r_gx))), None
+    for shell, first in zip(basis.shells, basis.offsets, strict=True):
+        if shell.atom != last:
+            d_xg, last = (r_gx - basis.R_ax[shell.atom]).T, shell.atom
+            r2_g, monomials = (d_xg**2).sum(axis=0), {(0, 0, 0): np.ones(len(r_gx))}
+        radial_ng = shell.coefficients.T @ np.exp(np.outer(-shell.exponents, r2_g))
+        for powers in cartesian_powers(shell.l):
+            if powers not in monomials:
+                monomials[powers] = np.prod([d_g**k for d_g, k in zip(d_xg, powers, strict=True) if k], axis=0)
+        angular_mg = shell_matrix(shell.l, shell.pure) @ np.stack([monomials[c] for c in cartesian_powers(shell.l)])
+        values_nmg = radial_ng[:, None, :] * angular_mg
+        chi_pg[first : first + shell.nbf] = values_nmg.reshape(-1, len(r_gx))
+    return chi_pg.T
 
 
 class _Products:
@@ -109,7 +116,12 @@ class _Products:
     def values(self, C_p: Array) -> Array:
         f_xn, g_yn, h_zn = self.factors
         f_xn = f_xn * self._weights(C_p)
-        return np.stack([(g_yn * f_n) @ h_zn.T for f_n in f_xn])
+        largest_n = np.abs(g_yn).max(axis=0) * np.abs(h_zn).max(axis=0)
+        planes = []
+        for f_n in f_xn:
+            near = np.flatnonzero(np.abs(f_n) * largest_n > NEGLIGIBLE)
+            planes.append((g_yn[:, near] * f_n[near]) @ h_zn[:, near].T)
+        return np.stack(planes)
 
     def _weights(self, C_p: Array) -> Array:
         """Weight of every primitive monomial in the orbital."""

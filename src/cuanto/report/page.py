@@ -25,7 +25,7 @@ from cuanto.motion.optimize import OptimizationResult
 from cuanto.motion.vibrations import Vibrations
 from cuanto.report.markup import Markup, join, tag
 from cuanto.report.motion import Motion, geometries_in, geometries_of
-from cuanto.report.sections import atomic_charges, body
+from cuanto.report.sections import atomic_charges, body, dipole_vector
 from cuanto.report.surfaces import Surface, frontier_surfaces
 from cuanto.system.formats import parse_json
 from cuanto.system.text import read_text
@@ -113,10 +113,11 @@ def _data(result: Result, surfaces: list[Surface]) -> dict[str, Any]:
     """What the script draws; lengths in Angstrom."""
     molecule = result.molecule
     rows = zip(molecule.symbols, (molecule.R_ax * BOHR_IN_ANGSTROM).tolist(), strict=True)
-    charges = next(iter(atomic_charges(result).values()), None)
+    charges, dipole = next(iter(atomic_charges(result).values()), None), dipole_vector(result)
     return {
         "atoms": [[symbol, *(round(x, 5) for x in R_x)] for symbol, R_x in rows],
         "charges": None if charges is None else [round(float(q), 3) for q in charges],
+        "dipole": None if dipole is None else [round(float(x), 4) for x in dipole],
         "surfaces": [surface.packed() for surface in surfaces],
     }
 

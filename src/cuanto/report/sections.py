@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.errors import CuantoError
 from cuanto.methods import GaussianResult, Result
+from cuanto.methods.summary import charge_columns, moment_lines, property_or_none
 from cuanto.report import figures, reproduce
 from cuanto.report.markup import Markup, join, number, seconds, tag
 from cuanto.report.motion import Motion
@@ -23,26 +22,18 @@ MAX_ROWS = 400
 """Orbitals in the table on each side of the gap."""
 LEVEL, SMALL_LEVEL = 0.03, 0.05
 """Isovalues shown first, Bohr^-3/2; the larger one for small molecules, whose orbitals extend beyond them."""
+UNCONVERGED = "This calculation did not converge: its energy and everything below belong to the last iteration."
 SMALL_MOLECULE_ATOMS = 8
 """Largest number of atoms of a small molecule."""
+SMALLEST_DIPOLE = 0.05
+"""Debye; smaller moments have no arrow."""
 STYLES = (("ball", "Ball & stick"), ("stick", "Sticks"), ("sphere", "Spheres"))
-
-
-def property_or_none(result: Result, name: str) -> Any:
-    """A property of the result; None if a file lacks it."""
-    try:
-        return getattr(result, name, None)
-    except CuantoError:
-        return None
 
 
 def atomic_charges(result: Result) -> dict[str, Array]:
     """Charges of the atoms by the name of the analysis."""
-    names = {"mulliken_charges": "Mulliken", "loewdin_charges": "L\u00f6wdin"}
-    found = {label: property_or_none(result, name) for name, label in names.items()}
-    charges = {label: q_a for label, q_a in found.items() if q_a is not None}
-    net = None if charges else property_or_none(result, "charges")
-    return charges if net is None else {"net": net}
+    names = {"Loewdin": "L\u00f6wdin", "spin": "spin populations"}
+    return {names.get(kind, kind): values for kind, values in charge_columns(result).items()}
 
 
 def orbital_levels(result: Result) -> list[tuple[Array, Array]]:
@@ -98,14 +89,16 @@ def _header(result: Result, problem: str) -> Markup:
     named = result.molecule.name not in ("", "molecule")
     name = result.molecule.name if named else hill_formula(result)
     badge = tag("span", "converged", class_="badge good")
+    banner = None
     if not result.converged:
-        badge = tag("span", "NOT converged", class_="badge bad", role="alert")
+        badge = tag("span", "NOT converged", class_="badge bad")
+        banner = tag("p", UNCONVERGED, class_="banner", role="alert")
     level = join(result.method, f" / {result.basis_name}" if result.basis_name else None)
     formula = tag("span", hill_formula(result), class_="formula") if named else None
     warning = tag("span", problem, class_="badge bad", role="alert") if problem else None
     words = tag("p", formula, tag("span", level, class_="level"), badge, warning)
     theme = tag("button", "\u25d0", type="button", id="theme", title="Light or dark", aria_label="Light or dark")
-    return tag("header", tag("div", tag("h1", name), words), theme)
+    return tag("header", tag("div", tag("h1", name), words, banner), theme)
 
 
 def _stage(result: Result, surfaces: list[Surface], reason: str, motion: Motion) -> Markup:
@@ -117,10 +110,9 @@ def _stage(result: Result, surfaces: list[Surface], reason: str, motion: Motion)
         role="img",
         aria_label=f"The molecule {result.molecule.name} in three dimensions; drag to rotate it",
     )
-    surface = [("none", "Molecule"), *((s.key, s.name) for s in surfaces)]
     controls: list[Markup] = motion.controls()
     if surfaces:
-        controls.append(_choice("surface", "Surface", surface, surfaces[0].key))
+        controls += _surface_choices(surfaces)
         slider = tag("input", type="range", id="isovalue", min="0", max="100", step="1", value=_slider(result))
         controls.append(
             tag("label", tag("span", "Isovalue"), slider, tag("output", id="isovalue-text"), class_="slide")
@@ -132,11 +124,28 @@ def _stage(result: Result, surfaces: list[Surface], reason: str, motion: Motion)
     if atomic_charges(result):
         labels.append(("charges", "Charges"))
     controls.append(_choice("labels", "Labels", labels, "none"))
-    buttons = [tag("button", words, type="button", id=key) for key, words in
-               (("spin", "Spin"), ("reset", "Reset view"), ("save", "Save picture"))]  # fmt: skip
+    words = {"spin": "Spin", "reset": "Reset view", "save": "Save picture"}
+    if dipole_vector(result) is not None:
+        words = {"arrow": "Dipole arrow", **words}
+    buttons = [tag("button", text, type="button", id=key) for key, text in words.items()]
     controls.append(tag("div", *buttons, class_="buttons"))
     hint = tag("p", "Drag to rotate, click and scroll to zoom, Ctrl-drag to move.", class_="hint")
     return tag("div", canvas, tag("div", *controls, hint, class_="controls"), class_="stage card")
+
+
+def _surface_choices(surfaces: Sequence[Surface]) -> list[Markup]:
+    """Rows of buttons: the molecule alone and its spin density, then the orbitals of each spin."""
+    rows: dict[str, list[tuple[str, str]]] = {"Surface": [("none", "Molecule")]}
+    for surface in surfaces:
+        rows.setdefault(surface.group or "Surface", []).append((surface.key, surface.name))
+    chosen = next((s.key for s in surfaces if s.key.startswith("homo") and s.name == "HOMO"), surfaces[0].key)
+    return [_choice("surface", title, options, chosen) for title, options in rows.items()]
+
+
+def dipole_vector(result: Result) -> Array | None:
+    """Dipole moment in Debye, if there is one that can be drawn."""
+    found = property_or_none(result, "dipole_debye")
+    return found if found is not None and SMALLEST_DIPOLE < math.hypot(*found) < math.inf else None
 
 
 def _slider(result: Result) -> int:
@@ -170,7 +179,7 @@ def _facts(result: Result) -> Markup:
         ("Charge, multiplicity", f"{molecule.charge:+d}".replace("+0", "0") + f", {molecule.multiplicity}", "")
     )
     if len(levels) == 2 and (s_squared := property_or_none(result, "s_squared")) is not None:
-        facts.append(("\u27e8S\u00b2\u27e9", number(s_squared, 4), ""))
+        facts.append(("\u27e8S\u00b2\u27e9", number(s_squared, 4), f"ideal {number(result.ideal_s_squared, 2)}"))
     ghosts = int(molecule.nuclei.ghosts.sum())
     counted = ((molecule.natom - ghosts, "atom"), (ghosts, "ghost"), (molecule.nelectron, "electron"))
     size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counted if n)
@@ -187,7 +196,8 @@ def _facts(result: Result) -> Markup:
         where = f"on {result.backend_name}" if result.backend_name else ""
         facts.append(("Time", seconds(result.timings.total), where))
     total = "Total energy" if result.converged else "Last energy, NOT converged"
-    tiles = [_fact(total, number(result.energy, 8), "Hartree", "fact big")]
+    kind = "fact big" if result.converged else "fact big unconverged"
+    tiles = [_fact(total, number(result.energy, 8), "Hartree", kind)]
     if result.errors:
         facts.insert(0, ("Estimated error", f"{result.error:.0e}", "Hartree"))
     return tag("div", *tiles, *(_fact(*fact) for fact in facts), class_="facts")
@@ -291,12 +301,13 @@ def _notes(result: Result, motion: Motion) -> tuple[Markup, ...]:
     if (dipole := property_or_none(result, "dipole_debye")) is not None:
         x, y, z = (number(value, 4) for value in dipole)
         about = ", about the centre of mass" if result.molecule.charge else ""
-        lines.append(f"Dipole moment / Debye{about}: x {x}, y {y}, z {z}.")
+        lines.append(f"Dipole moment / Debye{about}: x {x}, y {y}, z {z}; the arrow points from minus to plus.")
+    lines += [f"{line[0].upper()}{line[1:]}.".replace("-", "\u2212") for line in moment_lines(result)]
     given = {name: str(value)[:60] for name, value in result.keywords.items() if value is not None}
     settings = ", ".join(f"{name} = {value}" for name, value in given.items())
     if settings:
         lines.append(f"Settings: {settings}.")
-    lines.append("Energies are in Hartree (Eh), orbital surfaces in Bohr^-3/2.")
+    lines.append("Energies are in Hartree (Eh), orbital surfaces in Bohr^-3/2, the spin density in Bohr^-3.")
     return (tag("ul", *(tag("li", line) for line in lines), class_="notes"),)
 
 

@@ -1,13 +1,14 @@
-/* The page's own script: unpacks orbitals, finds their surfaces, and lets 3Dmol draw them over the molecule. */
+/* The page's own script: unpacks orbitals and densities, finds their surfaces, and lets 3Dmol draw them. */
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const stage = document.getElementById("viewer");
-  const state = { surface: "none", style: "ball", labels: "none", level: 0.03 };
+  const state = { surface: "none", style: "ball", labels: "none", level: 0.03, arrow: false };
   const LOBES = ["#3b82ff", "#ff7a2b"];
   const LOWEST = 0.008, RANGE = 20;
   const unpacked = new Map();
-  let viewer = null, model = null, drawn = [], turn = 0, hidden = false;
+  let ownLevel = null;
+  let viewer = null, model = null, drawn = [], turn = 0, hidden = false, moved = false, arrow = null, arrowLabel = null;
   let current = data.atoms.map((atom) => atom.slice(1));
 
   const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value ?? "none";
@@ -164,10 +165,47 @@
     if (q) { const view = viewer.getView(); viewer.setView([...view.slice(0, 4), ...q]); }
     viewer.rotate(-28, "x");
     viewer.rotate(18, "y");
-    viewer.zoomTo();
-    const sides = [1, 2, 3].map((x) => Math.max(...data.atoms.map((a) => a[x])) - Math.min(...data.atoms.map((a) => a[x])));
-    const across = Math.hypot(...sides);
-    viewer.zoom(1.4 * Math.max(across, 5) / (across + 2.2)); /* zoomTo alone leaves small molecules small */
+    fit();
+    moved = false;
+  }
+
+  /* The nearest position of 3Dmol's camera from which the whole molecule is seen, with a margin for its surfaces. */
+  const CAMERA = 150, SLOPE = Math.tan(10 * Math.PI / 180); /* its distance from the origin, half of its angle of view */
+  function fit() {
+    const margin = data.surfaces.length ? 1.8 : 1.3, wide = SLOPE * stage.clientWidth / Math.max(stage.clientHeight, 1);
+    const view = viewer.getView(), q = view.slice(4, 8), back = [-q[0], -q[1], -q[2], q[3]];
+    const seen = data.atoms.map((atom) => rotate(q, atom.slice(1)));
+    const middle = [0, 1, 2].map((x) => (Math.max(...seen.map((p) => p[x])) + Math.min(...seen.map((p) => p[x]))) / 2);
+    const distance = Math.max(...seen.map((p) => {
+      const [x, y, z] = p.map((value, k) => value - middle[k]);
+      return z + Math.max((Math.abs(x) + margin) / wide, (Math.abs(y) + margin) / SLOPE);
+    }));
+    const centre = rotate(back, middle);
+    viewer.setView([-centre[0], -centre[1], -centre[2], CAMERA - distance, ...q]);
+    viewer.render();
+  }
+
+  /* q v q*, the rotation of a vector by a unit quaternion. */
+  function rotate([x, y, z, w], [a, b, c]) {
+    const t = [2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)];
+    return [a + w * t[0] + y * t[2] - z * t[1], b + w * t[1] + z * t[0] - x * t[2], c + w * t[2] + x * t[1] - y * t[0]];
+  }
+
+  /* From the negative to the positive side, through the middle of the molecule. */
+  function drawArrow() {
+    if (arrow) viewer.removeShape(arrow);
+    if (arrowLabel) viewer.removeLabel(arrowLabel);
+    arrow = arrowLabel = null;
+    if (state.arrow && !hidden) {
+      const size = Math.hypot(...data.dipole), n = data.atoms.length;
+      const middle = [1, 2, 3].map((x) => data.atoms.reduce((s, a) => s + a[x], 0) / n);
+      const half = Math.min(Math.max(0.6 * size, 0.9), 6), unit = data.dipole.map((x) => x / size);
+      const [start, end] = [-half, half].map((s) => ({ x: middle[0] + s * unit[0], y: middle[1] + s * unit[1], z: middle[2] + s * unit[2] }));
+      arrow = viewer.addArrow({ start, end, radius: 0.1, radiusRatio: 2.4, mid: 0.82, color: "#b14fd8" });
+      arrowLabel = viewer.addLabel(`${size.toFixed(2)} D`, { position: end, fontSize: 12, fontColor: "white",
+        backgroundColor: "#6b2a86", backgroundOpacity: 0.85, inFront: true, borderThickness: 0 });
+    }
+    stage.dataset.arrow = arrow ? "1" : "0";
     viewer.render();
   }
 
@@ -181,9 +219,9 @@
     stage.classList.add("ready");
     drawAtoms();
     home();
-    new ResizeObserver(() => { viewer.resize(); viewer.render(); }).observe(stage);
+    new ResizeObserver(() => { viewer.resize(); if (moved) viewer.render(); else fit(); }).observe(stage);
     let active = false;
-    stage.addEventListener("pointerdown", () => { active = true; });
+    stage.addEventListener("pointerdown", () => { active = moved = true; });
     stage.addEventListener("pointerleave", () => { active = false; });
     stage.addEventListener("wheel", (event) => { if (!active) event.stopImmediatePropagation(); }, { capture: true });
     window.report = { viewer, state, surfaceNet, unpack, data, place, showSurface };
@@ -206,6 +244,7 @@
     if (hidden === !shown) return;
     hidden = !shown;
     drawSurface();
+    if (data.dipole) drawArrow();
   }
 
   /* Bonds where two atoms are nearer than 1.2 times their radii (Angstrom; B. Cordero et al., doi:10.1039/b801115j). */
@@ -230,6 +269,12 @@
   function showLevel() {
     const slider = document.getElementById("isovalue");
     if (!slider) return;
+    const own = data.surfaces.find((s) => s.key === chosen("surface"))?.level;
+    if (Boolean(own) !== Boolean(ownLevel)) { /* densities and orbitals have levels of their own */
+      const before = slider.value;
+      slider.value = own ? 100 * Math.log(own / LOWEST) / Math.log(RANGE) : ownLevel.before;
+      ownLevel = own ? { before } : null;
+    }
     state.level = LOWEST * Math.pow(RANGE, slider.value / 100);
     document.getElementById("isovalue-text").textContent = "\u00b1" + state.level.toPrecision(2);
   }
@@ -237,7 +282,7 @@
   function wire() {
     document.querySelectorAll(".controls input[type=radio]").forEach((box) => box.addEventListener("change", () => {
       state[box.name] = box.value;
-      if (box.name === "surface") drawSurface(); else drawAtoms();
+      if (box.name === "surface") { showLevel(); drawSurface(); } else drawAtoms();
     }));
     document.getElementById("isovalue")?.addEventListener("input", () => { showLevel(); drawSurface(); });
     document.getElementById("reset").addEventListener("click", home);
@@ -245,6 +290,11 @@
       turn = turn ? 0 : 1;
       event.target.setAttribute("aria-pressed", Boolean(turn));
       viewer.spin(turn ? "y" : false, 0.5);
+    });
+    document.getElementById("arrow")?.addEventListener("click", (event) => {
+      state.arrow = !state.arrow;
+      event.target.setAttribute("aria-pressed", state.arrow);
+      drawArrow();
     });
     document.getElementById("save").addEventListener("click", () => save(viewer.pngURI(), "molecule.png"));
   }

@@ -1,13 +1,15 @@
-"""Overlap, kinetic energy and dipole moment of two shells by one-dimensional Obara-Saika recurrences.
+"""Overlap, kinetic energy and multipole moments of two shells by one-dimensional Obara-Saika recurrences.
 
 Obara and Saika, J. Chem. Phys. 84, 3963 (1986), doi:10.1063/1.450106: overlap (eq. A2), kinetic energy (eqs. A12-A13,
 which need only the reduced exponent and lose no digits for a tight and a diffuse function).
-The bra is shell a (uniform), the ket shell b (lanes); the origin of the dipole is the coordinate origin.
+The bra is shell a (uniform), the ket shell b (lanes); the origin of moments is the coordinate origin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations_with_replacement
+from math import comb
 
 from cuanto.kernels.ir import Graph, Integrals, Stage, Sweep, inputs
 from cuanto.kernels.recurrences.components import Powers, accumulated_functions, function_count, powers
@@ -118,12 +120,30 @@ def dipole(g: Graph, geo: PairGeometry) -> list[Callable[[Powers, Powers], int]]
     return [component(axis) for axis in range(3)]
 
 
+def quadrupole(g: Graph, geo: PairGeometry) -> list[Callable[[Powers, Powers], int]]:
+    """<a|xx|b>, <a|xy|b>, <a|xz|b>, <a|yy|b>, <a|yz|b>, <a|zz|b>"""
+
+    def moment(axis: int, order: int, i: int, j: int) -> int:
+        """<i|x^order|j> along an axis, from x = (x - B) + B."""
+        S, B = geo.S[axis], geo.B[axis]
+        terms = ((comb(order, k), g.power(B, order - k), S(i, j + k)) for k in range(order + 1))
+        return g.sum(tuple((float(c), power, value) for c, power, value in terms))
+
+    def component(*axes: int) -> Callable[[Powers, Powers], int]:
+        def element(a: Powers, b: Powers) -> int:
+            return product(g, geo, [moment(x, axes.count(x), a[x], b[x]) for x in range(3)])
+
+        return element
+
+    return [component(x, y) for x, y in combinations_with_replacement(range(3), 2)]
+
+
 def product(g: Graph, geo: PairGeometry, factors: list[int]) -> int:
     """The three axes and the prefactor."""
     return g.mul(g.mul(geo.prefactor, factors[0]), g.mul(factors[1], factors[2]))
 
 
-OPERATORS = {"overlap": overlap, "kinetic": kinetic, "dipole": dipole}
+OPERATORS = {"overlap": overlap, "kinetic": kinetic, "dipole": dipole, "quadrupole": quadrupole}
 
 
 def integrals(operator: str, bra: Shells, ket: Shells) -> Integrals:

@@ -15,8 +15,9 @@ from oracles.integrals.matrices import (
     kinetic_matrix,
     nuclear_matrix,
     overlap_matrix,
+    quadrupole_matrices,
 )
-from oracles.integrals.one_electron import dipole, kinetic, nuclear, overlap
+from oracles.integrals.one_electron import dipole, kinetic, nuclear, overlap, quadrupole
 from oracles.integrals.two_electron import eri_2c, eri_3c, eri_4c
 
 __all__ = [
@@ -35,4 +36,6 @@ __all__ = [
     "nuclear_matrix",
     "overlap",
     "overlap_matrix",
+    "quadrupole",
+    "quadrupole_matrices",
 ]

@@ -71,6 +71,11 @@ def dipole_matrices(basis: BasisLike, origin: ArrayLike = (0.0, 0.0, 0.0)) -> Ar
     return _symmetric(basis, lambda a, A, b, B: one_electron.dipole(a, A, b, B, origin), leading=(3,))
 
 
+def quadrupole_matrices(basis: BasisLike) -> Array:
+    """<p|r_x r_y|q>, (6, nbf, nbf): xx, xy, xz, yy, yz, zz."""
+    return _symmetric(basis, one_electron.quadrupole, leading=(6,))
+
+
 def _symmetric(
     basis: BasisLike, block: Callable[[Shell, Array, Shell, Array], Array], leading: tuple[int, ...] = ()
 ) -> Array:

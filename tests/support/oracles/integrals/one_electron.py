@@ -44,6 +44,29 @@ def dipole(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike, origin: A
     return np.stack(blocks)
 
 
+def quadrupole(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike) -> Array:
+    """<a|r_x r_y|b> for xx, xy, xz, yy, yz, zz, shape (6, functions of a, functions of b)."""
+    pair = expand_pair(shell_a, A, shell_b, B)
+    P_kx, charge_k = pair.weights_kn @ pair.centres_nx, _charge(pair)
+    indices = hermite_indices(pair.order)
+    blocks = []
+    for x, y in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
+        # The integral of r_x r_y Lambda_t is the derivative of order t of P_x P_y + delta_xy / 2p with respect to P.
+        moment_f = 0.0
+        for t, powers in enumerate(indices):
+            value_k = np.zeros_like(charge_k)
+            if sum(powers) == 0:
+                value_k = P_kx[:, x] * P_kx[:, y] + (0.5 / pair.zeta_k if x == y else 0.0)
+            elif sum(powers) == 1:
+                value_k = (powers[x] * P_kx[:, y]) + (powers[y] * P_kx[:, x])
+            elif sum(powers) == 2:
+                axes = [axis for axis in range(3) for _ in range(powers[axis])]
+                value_k = np.full_like(charge_k, float(axes == [x, y]) * (2.0 if x == y else 1.0))
+            moment_f = moment_f + pair.H_fkt[:, :, t] @ (charge_k * value_k)
+        blocks.append(np.asarray(moment_f).reshape(shell_a.nbf, shell_b.nbf))
+    return np.stack(blocks)
+
+
 def nuclear(
     shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike, charges: ArrayLike, positions: ArrayLike
 ) -> Array:

@@ -1,0 +1,28 @@
+"""Lines of text on a terminal, which are broken between words, or in a file or pipe, where they are not broken."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+INDENT = "   "
+"""Begins the continuation of a line."""
+
+
+def print_text(console: Console, text: str, style: str = "") -> None:
+    """Print lines; one that is longer than the terminal is wide continues on the next, broken between words."""
+    for line in text.split("\n"):
+        rows = [line]
+        if console.is_terminal and cell_len(line) > console.width:
+            found = wrap(line, console.width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
+            rows = found or rows
+        for row in rows:
+            console.print(Text(row, style), soft_wrap=True)
+
+
+def print_error(text: str) -> None:
+    """Print a message to standard error, in red, with the name of the program."""
+    print_text(Console(stderr=True, highlight=False), f"cuanto: {text}", "bold red")
