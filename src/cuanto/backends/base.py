@@ -95,6 +95,10 @@ class Linalg(Protocol):
         """Write the rows `one` times L^T to the rows `one` and to the rows `other`."""
 
 
+SUM_PARTS = 16
+"""Threads for which sums are divided on a CPU, whatever their actual number."""
+
+
 @dataclass(frozen=True)
 class Traits:
     """Properties of a device, as data.
@@ -113,6 +117,11 @@ class Traits:
     group_threads: int = 0
     shared_limit: int = 0
     quartet_threads: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Workers among whom sums are divided: a fixed number of threads, so that results do not depend on it."""
+        return SUM_PARTS if self.unified_memory else self.workers
 
 
 class Program(Protocol):

@@ -23,6 +23,8 @@ TILES = {
 }
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
 ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
+CHUNKS_SOLVED = 64
+"""Chunks of few rows that are multiplied with a triangle."""
 FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
 MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
 GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
@@ -201,7 +203,8 @@ class HostLinalg:
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
         scratch = 8 * 2 * SOLVED_AT_ONCE * naux
-        chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // (4 * self._backend.traits.workers)))
+        # Whatever the number of threads: the order of the sums in a product depends on its number of rows.
+        chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // CHUNKS_SOLVED))
         self._backend.launch_all([Launch(program, count, values, scratch, grain=chunk)])
 
     def _tiles(self, A_k: Sequence[Array], B_k: Sequence[Array], lower: bool) -> Array:
@@ -224,12 +227,11 @@ class HostLinalg:
 
 
 def _small_inverse_factor(A: Array) -> tuple[Array, float]:
-    from scipy.linalg.lapack import dpotrf, dtrtri
-
-    factor, failed = dpotrf(A, lower=1, clean=1)
+    lapack = blas.scipy_linalg().lapack
+    factor, failed = lapack.dpotrf(A, lower=1, clean=1)
     if failed:
         return A, -1.0
-    A[...] = dtrtri(factor, lower=1)[0]
+    A[...] = lapack.dtrtri(factor, lower=1)[0]
     return A, float(np.diagonal(factor).min()) ** 2
 
 

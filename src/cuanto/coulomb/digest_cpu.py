@@ -172,7 +172,7 @@ class CpuDigest:
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
-        run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
+        run = bras * ket.ket.count * operations * LOOP_SECONDS
         monomials = len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
         return EXPECTED_CALLS * run < TABLE_SECONDS * monomials
 

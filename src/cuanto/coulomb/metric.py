@@ -26,6 +26,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
+from cuanto.backends.blas import scipy_linalg
 from cuanto.errors import InputError
 
 SAFE_PIVOT = 1e3
@@ -74,9 +75,7 @@ class ModifiedFactor:
 
     def inverse_factor(self) -> Array:
         """M^-1 = Lambda^-1/2 U^T L^-1 P"""
-        from scipy.linalg import solve_triangular
-
-        L_inverse = solve_triangular(self.L, np.eye(len(self.L)), lower=True, unit_diagonal=True)
+        L_inverse = scipy_linalg().solve_triangular(self.L, np.eye(len(self.L)), lower=True, unit_diagonal=True)
         inverse: Array = np.empty_like(self.L)
         inverse[:, self.permutation] = self.U.T @ L_inverse
         inverse /= np.sqrt(self.eigenvalues)[:, None]
@@ -90,12 +89,10 @@ def default_delta(A: Any) -> float:
 
 def modified_cholesky(A: Array, delta: float | None = None) -> ModifiedFactor:
     """Cheng and Higham's factorisation of a symmetric matrix; E = 0 where A is safely positive."""
-    from scipy.linalg import ldl
-
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
         raise InputError(f"a metric is a square matrix of finite numbers, shape {A.shape} was given")
     delta = default_delta(A) if delta is None else delta
-    lower, blocks, permutation = ldl(A, lower=True)
+    lower, blocks, permutation = scipy_linalg().ldl(A, lower=True)
     U, eigenvalues = _eigen_blocks(blocks)
     raised = np.maximum(eigenvalues, delta)
     L = lower[permutation]
@@ -118,14 +115,13 @@ def _eigen_blocks(blocks: Array) -> tuple[Array, Array]:
 
 def pivoted_inverse(A: Array, delta: float) -> tuple[Array, MetricReport]:
     """M^-1 with rows of zeros at the end for functions that are left out; A is overwritten."""
-    from scipy.linalg.lapack import dpstrf, dtrtri
-
+    lapack = scipy_linalg().lapack
     # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
-    factor, pivots, rank, _ = dpstrf(A.T, lower=0, tol=delta, overwrite_a=1)
+    factor, pivots, rank, _ = lapack.dpstrf(A.T, lower=0, tol=delta, overwrite_a=1)
     L = np.tril(factor.T[:rank, :rank])
     smallest = float(np.diagonal(L).min()) ** 2
     inverse: Array = np.zeros_like(A)
-    inverse[:rank, pivots[:rank] - 1] = dtrtri(L.T, lower=0, overwrite_c=1)[0].T
+    inverse[:rank, pivots[:rank] - 1] = lapack.dtrtri(L.T, lower=0, overwrite_c=1)[0].T
     return inverse, MetricReport("pivoted cholesky", delta, smallest, left_out=len(A) - int(rank))
 
 

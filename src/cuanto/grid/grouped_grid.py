@@ -9,10 +9,6 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints
 
-NEGLIGIBLE_WEIGHT = 1e-14
-"""Points of less weight are neglected where the partition gives most of their space to other atoms. Close to a nucleus
-weights are small as well, but the density is not: 1e8 at a heavy one."""
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedGrid:

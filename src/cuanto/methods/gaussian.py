@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -308,8 +308,13 @@ class Calculation:
         occupied = choose_occupations(self.options, electrons, frame.size)
         return Problem(list(self.terms), frame, occupied, model.shared, context.timings)
 
-    def notes(self, state: State) -> tuple[str, ...]:
-        """Notes for the result."""
+    def known_errors(self, state: State) -> dict[str, float]:
+        """Errors of the energy that only the calculation knows: those of single precision, which it computes."""
+        single = self.context.options.precision == "single" and self.context.model.has_functional
+        return {"precision": self._precision_error(state)} if single else {}
+
+    def notes(self, state: State, errors: Mapping[str, float]) -> tuple[str, ...]:
+        """Notes for the result with its known `errors`."""
         notes = [*core_notes(self.context.request.molecule, self.context.basis)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         notes += self.remarks
@@ -321,8 +326,8 @@ class Calculation:
         host = self.context.backend.to_host
         matrices = (host(state.D_spq), host(self.core.S_pq), host(state.eps_sm))
         notes += occupation_notes(self.context.basis, state, *matrices)
-        if self.context.options.precision == "single" and self.context.model.has_functional:
-            error, limit = self._precision_error(state), self.options.energy_tolerance
+        if (error := errors.get("precision")) is not None:
+            limit = self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
             limit = self.options.linear_dependence

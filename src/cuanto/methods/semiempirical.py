@@ -18,9 +18,10 @@ from cuanto.integrals.engine import resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 from cuanto.methods.gradient import require_converged
+from cuanto.methods.history import run_iterations
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
-from cuanto.methods.result import Result, run_iterations
+from cuanto.methods.result import Result
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser

@@ -10,6 +10,7 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
+from cuanto.grid.check import check_patterns
 from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
@@ -121,8 +122,30 @@ class ExchangeCorrelation(Term):
             "use a finer one, such as grid='ultrafine'"
         )
 
+    def energy(self, D_spq: Any, C_spi: Any | None = None) -> float:
+        """The energy alone, in the precision of the first quadrature."""
+        plain = self._plain
+        return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, C_spi))[0]))
+
     def _quadrature(self, real: str) -> Quadrature:
         quadrature, self.plan = make_quadrature(
             self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
         return quadrature
+
+
+def grid_error(
+    potential: XCPotential,
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    density: tuple[Any, Any],
+    budget: Budget,
+) -> float:
+    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a few of its points and
+    better ones (`grid.check`)."""
+    patterns = check_patterns(molecule, settings)
+    grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
+    if not len(grid.w_g):
+        return 0.0
+    return -ExchangeCorrelation(potential, molecule, basis, settings, budget=budget, grid=grid).energy(*density)
