@@ -17,6 +17,8 @@ from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import ConvergenceWarning, InputError
 from cuanto.grid import GridSettings
+from cuanto.integrals.engine import resolve
+from cuanto.memory import retry_with_less_memory
 from cuanto.methods import Calculation, GaussianResult, Request, Result
 from cuanto.methods.hints import hints
 from cuanto.methods.result import run_iterations
@@ -123,12 +125,20 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         if gradient:
             _ = found.gradient  # computed here, or refused with an error
         return found
-    calculation = Calculation.of(request)
+    backend = resolve(request.options.backend)
+    return _with_hints(retry_with_less_memory(lambda share: _solve(request, on_iteration, gradient, share), backend))
+
+
+def _solve(
+    request: Request, on_iteration: Callable[[State], object] | None, gradient: bool, share: float
+) -> GaussianResult:
+    """Compute a request in a Gaussian basis within a `share` of the memory that it may use."""
+    calculation = Calculation.of(request, share)
     if gradient:
         calculation.begin_gradient()
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
-    result = GaussianResult(
+    return GaussianResult(
         molecule=context.request.molecule,
         method=context.model.name,
         state=state,
@@ -143,7 +153,6 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
         S_pq=calculation.core.S_pq,
         partition=calculation.partition,
     )
-    return _with_hints(result)
 
 
 def _with_hints(result: Result) -> Result:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
+from cuanto.log import logger
 
 MIB = 2**20
 FREE_FRACTION = 0.9
 """Fraction of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
+SMALLER = 0.7
+"""Factor of the memory that a calculation may use after it ran out of memory."""
+SMALLEST = 0.05
+"""Smallest share of the free memory that is tried."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,16 +55,24 @@ class Budget:
     """Bytes that a calculation may allocate on its device.
 
     `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
-    memory is a limit as well.
+    memory is a limit as well. `share` of both limits that is used (see `retry_with_less_memory`).
     """
 
-    def __init__(self, backend: Backend, max_memory: float | None = None, *, whole_process: bool = True) -> None:
+    def __init__(
+        self, backend: Backend, max_memory: float | None = None, *, whole_process: bool = True, share: float = 1.0
+    ) -> None:
         if max_memory is not None and not max_memory > 0:
             raise InputError(f"max_memory must be a positive number of bytes, {max_memory} was given")
-        self.backend, self.max_memory = backend, max_memory
+        self.backend, self.max_memory, self.share = backend, max_memory, share
         self._counts_program = whole_process and backend.traits.unified_memory
+        self._peak = _peak()
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
+
+    @property
+    def advice(self) -> str:
+        """What helps if there is too little."""
+        return "use a smaller basis" if self.max_memory is None else "raise max_memory"
 
     def available(self) -> int:
         """Bytes that are neither reserved nor in use."""
@@ -65,7 +82,7 @@ class Budget:
         """Reserve more bytes under a name; if there are too few, the error message ends with `hint`."""
         left = max(0, self._unreserved())
         if size > left:
-            hint = hint or ("use a smaller basis" if self.max_memory is None else "raise max_memory")
+            hint = hint or self.advice
             raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
@@ -85,17 +102,66 @@ class Budget:
                 "of the program itself"
             )
 
+    def warnings(self) -> Sequence[str]:
+        """A warning if the process has exceeded `max_memory`: what no plan can avoid may need more."""
+        if self.max_memory is None or not self._counts_program:
+            return ()
+        peak = _peak()
+        used = peak if peak > self._peak else _resident()  # an earlier peak belongs to something else
+        if used <= self.max_memory:
+            return ()
+        return (
+            f"WARNING: the process took {used / MIB:.0f} MiB, more than max_memory ({self.max_memory / MIB:.0f} MiB): "
+            "grid, matrices and kernels alone need that much",
+        )
+
     def _unreserved(self) -> int:
         return self.limit - sum(self.reserved.values())
 
     def _measure(self) -> int:
         """Bytes that may be allocated now."""
         free = int(FREE_FRACTION * self.backend.memory()[0])
-        return free if self.max_memory is None else min(free, int(self.max_memory) - self._program())
+        return int(
+            self.share * (free if self.max_memory is None else min(free, int(self.max_memory) - self._program()))
+        )
 
     def _program(self) -> int:
         """Bytes that count against `max_memory` before anything is reserved."""
         return _resident() + PROGRAM if self._counts_program else 0
+
+
+def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) -> T:
+    """Call with the share of the memory that may be used, 1 at first, and a smaller one after each `MemoryError`.
+
+    Plans are made from sizes, and cannot know how an allocator divides the memory, or what other processes will take.
+    """
+    share, reason = 1.0, ""
+    while True:
+        try:
+            with backend.memory_errors():
+                return calculate(share)
+        except MemoryError as error:
+            if share * SMALLER < SMALLEST:
+                raise
+            reason = " ".join(str(error).split()) or "an allocation was refused"
+        except InputError as error:
+            if reason:  # no smaller plan
+                raise InputError(f"{error} (a plan for more ended with: {reason})") from None
+            raise
+        # Here the error, and with it the arrays of its frames, is gone.
+        gc.collect()
+        backend.release_memory()
+        share *= SMALLER
+        logger.warning("out of memory (%s): once more with %.0f %% of the free memory", reason, 100 * share)
+
+
+def _peak() -> int:
+    """Largest number of resident bytes of this process so far."""
+    try:
+        with open("/proc/self/status") as file:  # `ru_maxrss` begins with that of the parent process
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return _resident()
 
 
 def _resident() -> int:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from ctypes.util import find_library
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,6 +190,15 @@ def test_cupy_without_a_device_is_no_gpu(install: Callable[[Any], None]) -> None
     assert why_no_gpu() == "no NVIDIA GPU on this machine"
     with pytest.raises(MissingDependencyError, match=r"no NVIDIA GPU on this machine; backend='cpu' works"):
         CudaBackend()
+
+
+def test_a_folder_named_cupy_is_not_cupy(tmp_path: Path, install: Callable[[Any], None]) -> None:
+    """Beside a script it is a package, without or with a file of its own."""
+    folder, package = ModuleType("cupy"), ModuleType("cupy")
+    folder.__path__, package.__file__ = [str(tmp_path)], str(tmp_path)
+    for module in (folder, package):
+        install(module)
+        assert why_no_gpu() == f"another module named cupy, {tmp_path}, is found before CuPy: rename it"
 
 
 def test_backends_by_name() -> None:

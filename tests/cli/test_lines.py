@@ -12,6 +12,7 @@ import cuanto
 from cuanto import Molecule
 from cuanto.cli.lines import print_text
 from cuanto.cli.show import print_heading, print_summary
+from cuanto.methods import Result
 
 WATER = "3\nname=water\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
 
@@ -35,15 +36,19 @@ def test_a_word_that_is_too_long_and_several_lines() -> None:
     assert shown(10, True, "a" * 25, "", "one\ntwo") == f"{'a' * 25}\n\none\ntwo\n"
 
 
+@pytest.fixture(scope="module")
+def cation() -> Result:
+    return cuanto.energy(Molecule.from_string(WATER, charge=1), "b3lyp", "sto-3g", backend="cpu")
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_no_line_of_a_result_is_broken_inside_a_word(width: int) -> None:
+def test_no_line_of_a_result_is_broken_inside_a_word(width: int, cation: Result) -> None:
     """Every word of the full text is a word of the narrow one."""
-    found = cuanto.energy(Molecule.from_string(WATER, charge=1), "b3lyp", "sto-3g", backend="cpu")
     texts = []
     for columns in (400, width):
         console = Console(file=io.StringIO(), width=columns, force_terminal=True, color_system=None)
-        print_heading(console, found.molecule, "ub3lyp", "/sto-3g, 7 functions, spherical")
-        print_summary(console, found)
+        print_heading(console, cation.molecule, "ub3lyp", "/sto-3g, 7 functions, spherical")
+        print_summary(console, cation)
         texts.append(re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue()))  # type: ignore[attr-defined]
     assert texts[1].split() == texts[0].split()
     assert max(map(len, texts[1].splitlines())) <= width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from cuanto import Basis, Molecule, integrals
 from cuanto.backends import Backend, get_backend, linalg
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
-from cuanto.coulomb import j_steps
+from cuanto.coulomb import fitting, j_steps
 from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
-from cuanto.coulomb.fitting import FittedJK, row_sizes
+from cuanto.coulomb.fitting import FittedJK, packed_sizes, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
+from cuanto.coulomb.fitting_packed import PackedRows, cut_pairs
 from cuanto.coulomb.fitting_rows import PAIR_BOUND, GroupedRows, NativeRows, find_partners, large_pairs, separate_parts
 from cuanto.coulomb.hermite_pairs import primitives, single_blocks
 from cuanto.coulomb.metric import MAX_PERTURBATION, FittingMetric, modified_cholesky
@@ -431,13 +433,21 @@ def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkey
 # ------------------------------------------------------------------------------------------------- the protocol
 
 
-@pytest.mark.parametrize("device", ["cpu", "device", "direct"])
-def test_every_tensor_has_the_same_sums(device: str) -> None:
+@pytest.mark.parametrize("device", ["cpu", "device", "direct", "packed", "recomputed"])
+def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order of `order`."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
-    it = FittedJK(basis, aux, backend=Device() if device == "device" else "cpu", budget=budget)
+    packed, on_device = device in ("packed", "recomputed"), device not in ("cpu", "direct")
+    if packed:  # also of a small molecule, whose rows would need no more memory
+        monkeypatch.setitem(fitting.SCHEDULES, "cuda", replace(fitting.SCHEDULES["cuda"], storages=("packed",)))
+    if device == "recomputed":
+        parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"])
+        sizes = packed_sizes(ThreeCentre(basis, aux, Device()), parts)
+        budget = budget_of(replace(sizes, engine=fitting.direct_fit_bytes(basis, aux, Device())).minimum, Device())
+    it = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
+    assert isinstance(it.tensor, PackedRows) == packed and (it.plan.mode == "in-core") == (budget is None)
     metric, put, get = ThreeCentre(basis, aux, it.backend).metric(), it.backend.to_device, it.backend.to_host
     B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ get(metric.inverse).T
     x_sP = np.einsum("pqP,spq->sP", B_pqP, D_spq)

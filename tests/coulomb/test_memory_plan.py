@@ -14,12 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuanto import Basis, Molecule, memory
+from cuanto import Basis, Molecule, core_potentials, memory
 from cuanto.backends import get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.coulomb.builders import make_builders
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.fitting_blocks import BlockTensor
+from cuanto.coulomb.fitting_packed import PackedRows
 from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.coulomb.memory import COLUMNS, Sizes, make_plan
 from cuanto.errors import InputError
@@ -43,7 +44,10 @@ def test_everything_is_stored_if_it_fits() -> None:
     assert SIZES.in_core == 100 + 10 + 1200 + COLUMNS * 2
     plan = make_plan(SIZES, SIZES.in_core)
     assert (plan.mode, plan.kept, plan.columns, plan.aux_at_once) == ("in-core", 3, COLUMNS, 50)
-    assert make_plan(SIZES, SIZES.in_core + 9).columns == COLUMNS + 4
+    more = replace(SIZES, columns=COLUMNS + 6)
+    assert make_plan(more, SIZES.in_core + 9).columns == COLUMNS + 4
+    assert make_plan(more, SIZES.in_core + 9).expected == SIZES.in_core + 8
+    assert make_plan(more, 10 * SIZES.in_core).columns == COLUMNS + 6
 
 
 def test_less_memory_stores_less() -> None:
@@ -200,11 +204,13 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     C_spi, D_spq = random_orbitals(basis.nbf, 40, spins=2)
     in_core, whole = all_stored(kind, device)
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
-    assert less.plan.mode != "in-core"
-    assert "J engine" in less.timings.seconds and isinstance(less.tensor, BlockTensor)
-    assert len(less.tensor.stored) == less.plan.kept < less.plan.blocks
-    # A host that keeps all of B leaves out small pairs of shells.
-    tolerance = 20.0 * PAIR_BOUND if kind == "jk" and device is CpuBackend else 1e-12
+    packed = kind == "jk" and device is Device
+    assert isinstance(less.tensor, PackedRows if packed else BlockTensor)
+    assert (less.plan.mode == "in-core") == (packed and share > 0.4)  # each pair once
+    if less.plan.mode != "in-core":
+        assert "J engine" in less.timings.seconds and less.plan.kept < less.plan.blocks
+    # Rows leave out small pairs of shells: a host those of all of B, a GPU those of a part.
+    tolerance = 20.0 * PAIR_BOUND if kind == "jk" else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
         if theirs is None:
             assert mine is None and kind == "j"
@@ -251,6 +257,17 @@ def test_everything_large_reserves_by_name(method: str, fitting: str, more: list
     assert all(size > 0 for size in context.budget.reserved.values())
 
 
+def test_core_potentials_reserve_their_matrix_before_integrals() -> None:
+    iodide = Molecule(["H", "I"], [[0.0, 0.0, 0.0], [0.0, 0.0, 3.0]])
+    context = Context.of(Request.of(iodide, "rhf", "def2-svp", fitting="none", storage="direct", backend="cpu"))
+    builders = builders_for(context)
+    assert context.budget.reserved["core potentials"] == 8 * context.basis.nbf**2
+    make_terms(context, core_hamiltonian(context), builders)
+    assert context.budget.reserved["core potentials"] == 8 * context.basis.nbf**2
+    with pytest.raises(InputError, match=r"core potentials: .* are needed, 0 MiB are left"):
+        core_potentials.matrix(context.basis, backend="cpu", budget=budget_of(100))
+
+
 @pytest.mark.parametrize("kind, share", [("jk", 1.0), ("jk", 0.75), ("jk", 0.5), ("jk", 0.35), ("j", 1.0), ("j", 0.5)])
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_no_more_is_allocated_than_expected(kind: str, share: float, device: type[CpuBackend | Device]) -> None:
@@ -265,5 +282,5 @@ def test_no_more_is_allocated_than_expected(kind: str, share: float, device: typ
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (fit.plan.mode == "in-core") == (share == 1.0)
+    assert (fit.plan.mode == "in-core") == (share >= (0.5 if isinstance(fit.tensor, PackedRows) else 1.0))
     assert 0.3 * fit.plan.expected < peak < fit.plan.expected + MIB  # plus Python objects

@@ -21,6 +21,7 @@ import cuanto
 from cuanto import Basis
 from cuanto.backends import get_backend
 from cuanto.coulomb.fitting import FittedJK
+from cuanto.errors import InputError
 from cuanto.memory import Budget
 from fitting_cases import DATA, molecule, random_orbitals
 from sample import EVERY_CASE
@@ -237,3 +238,26 @@ def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pyte
         peaks.append(peak.bytes)
     assert 0 < peaks[1] < 0.5 * peaks[0]
     assert np.abs(found[0] - found[1]).max() < FORCES
+
+
+@pytest.mark.gpu
+def test_little_free_memory_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if another process held the rest: the same energy, or one line below the smallest plan."""
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+    mol, device = molecule("water_06"), get_backend("cuda")
+    options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": device, "energy_tolerance": 1e-10}
+    whole = cuanto.energy(mol, "b3lyp", "cc-pvdz", **options)
+    finished = []
+    for free in np.geomspace(1e8, 4e9, 8).astype(int).tolist():
+        gc.collect()
+        device.release_memory()
+        ballast = device.zeros((device.memory()[0] - free,), np.uint8)
+        try:
+            less = cuanto.energy(mol, "b3lyp", "cc-pvdz", **options)
+        except InputError as error:
+            assert "\n" not in str(error) and "MiB" in str(error)
+        else:
+            assert less.energy == pytest.approx(whole.energy, abs=ENERGY)
+            finished.append(free)
+        del ballast
+    assert len(finished) >= 4

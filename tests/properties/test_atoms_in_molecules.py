@@ -12,7 +12,7 @@ from cuanto import Molecule
 from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.methods import GaussianResult
-from cuanto.properties import hirshfeld, second_moments
+from cuanto.properties import atoms_in_molecules, hirshfeld, second_moments
 from cuanto.properties.volume import Box, density_at, density_on_grid
 from cuanto.scf.guess import superposed_atoms
 
@@ -63,6 +63,21 @@ def test_hirshfeld_charges_of_water() -> None:
     assert -0.45 < charges[0] < -0.25 and charges[1] == pytest.approx(charges[2], abs=1e-6)
 
 
+@pytest.mark.parametrize("molecule", [WATER, "2\n\nLi 0 0 0\nH 0 0 1.6\n"])
+def test_small_and_large_molecules_are_integrated_alike(molecule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the points of each atom with NumPy, and on the molecular grid with kernels; a finer grid changes nothing."""
+    found = compute(Molecule.from_string(molecule), "hf", "def2-svp")
+    small = found.hirshfeld_charges
+    electrons = []
+    for level in ("medium", "ultrafine"):
+        monkeypatch.setattr(atoms_in_molecules, "SMALL", 0.0)
+        monkeypatch.setattr(atoms_in_molecules, "GRID", level)
+        electrons.append(hirshfeld(found.molecule, found.basis, found.density, found.backend))
+    charges = found.molecule.nuclei.charges - np.array(electrons)
+    np.testing.assert_allclose(charges[0], charges[1], rtol=0, atol=2e-4)
+    np.testing.assert_allclose(small, charges[1], rtol=0, atol=2e-4)
+
+
 def test_ghosts_have_no_share() -> None:
     found = compute(Molecule(["He", "Gh-He"], [[0, 0, 0], [0, 0, 2.0]]))
     np.testing.assert_allclose(found.hirshfeld_charges, 0.0, rtol=0, atol=1e-4)
@@ -89,7 +104,8 @@ def test_mayer_bond_orders(text: str, order: float) -> None:
 
 
 @pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_hirshfeld_charges_on_a_device(device: str) -> None:
+def test_hirshfeld_charges_on_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atoms_in_molecules, "SMALL", 0.0)
     found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
     backend = get_backend(device)
     electrons = hirshfeld(found.molecule, found.basis, backend.to_device(found.density), backend)

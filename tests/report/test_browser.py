@@ -194,23 +194,25 @@ def inside(page: Browser) -> np.ndarray:
     return np.array(found)
 
 
-@pytest.mark.parametrize("size", [(1280, 900), (420, 900)])
 @pytest.mark.parametrize("length", [0, 1, 12])
-def test_the_camera_fits_the_molecule(browser: Browser, length: int, size: tuple[int, int], tmp_path: Path) -> None:
+def test_the_camera_fits_the_molecule(browser: Browser, length: int, tmp_path: Path) -> None:
     """Atoms are inside the picture and fill most of it, whatever their number and the size of the window."""
-    symbols = ["He"] if not length else ["C", "H", "H"] * length
-    rows = [[0.0, 0.0, 0.0]] if not length else [[2.6 * k, (k % 2) + y, z] for k in range(length) for y, z in
-                                                 ((0, 0), (0.9, 1.7), (0.9, -1.7))]  # fmt: skip
-    found = cuanto.energy(cuanto.Molecule(symbols, rows), "pm6", backend="cpu", unconverged_gradient=True)
+    symbols, places = ["C", "H", "H"] * length or ["He"], ((0.0, 0.0), (0.9, 1.7), (0.9, -1.7))
+    rows = [[2.6 * k, k % 2 + y, z] for k in range(length) for y, z in places] or [[0.0, 0.0, 0.0]]
+    found = cuanto.energy(cuanto.Molecule(symbols, rows), "pm6", backend="cpu")
     write_report(tmp_path / "a.html", found)
-    browser.resize(*size)
-    browser.open(tmp_path / "a.html")
-    browser.wait("window.report && document.getElementById('viewer').classList.contains('ready')")
-    places = inside(browser)
-    assert places.min() > 0.02 and places.max() < 0.98
-    np.testing.assert_allclose((places.max(axis=0) + places.min(axis=0)) / 2, 0.5, atol=0.06)
-    if length == 12:
-        assert np.ptp(places, axis=0).max() > 0.7
+    for width in (1280, 420):
+        browser.resize(width, 900)
+        if width == 1280:  # the narrow window shows the same page
+            browser.open(tmp_path / "a.html")
+        browser.wait("window.report && document.getElementById('viewer').classList.contains('ready')")
+        browser.wait(f"document.getElementById('viewer').clientWidth {'<' if width < 900 else '>'} 600")
+        browser.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        shown = inside(browser)
+        assert shown.min() > 0.02 and shown.max() < 0.98
+        np.testing.assert_allclose((shown.max(axis=0) + shown.min(axis=0)) / 2, 0.5, atol=0.06)
+        if length == 12:
+            assert np.ptp(shown, axis=0).max() > 0.7
     browser.resize(640, 600)
 
 

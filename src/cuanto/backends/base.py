@@ -34,7 +34,8 @@ class Linalg(Protocol):
     """Dense linear algebra that differs between devices; everything else is in `xp`.
 
     Workspace, for memory plans: `factor_copies` matrices of the size of A (A included) in `inverse_factor`;
-    `copied_rows` in `times_transpose_to`; `stack_copies` arrays of the size of X in `gram_of_stack`.
+    `copied_rows` in `times_transpose_to`, `solved_rows` in `times_transpose`; `stack_copies` arrays of the size of X in
+    `gram_of_stack`.
     """
 
     factor_copies: int
@@ -42,6 +43,10 @@ class Linalg(Protocol):
 
     @property
     def copied_rows(self) -> int:
+        """Rows of workspace."""
+
+    @property
+    def solved_rows(self) -> int:
         """Rows of workspace."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
@@ -228,6 +233,12 @@ class Backend(Protocol):
 
     def memory(self) -> tuple[int, int]:
         """Free and total bytes."""
+
+    def release_memory(self) -> None:
+        """Return memory that is kept for later allocations, but not in use."""
+
+    def memory_errors(self) -> AbstractContextManager[None]:
+        """Context in which every error of the device that means too little memory is a `MemoryError`."""
 
 
 @cache

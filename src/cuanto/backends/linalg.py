@@ -94,6 +94,11 @@ class HostLinalg:
         """Each thread copies a chunk of rows, and writes as many."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
+    @property
+    def solved_rows(self) -> int:
+        """The same."""
+        return self.copied_rows
+
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """By LAPACK, with BLAS threads for large matrices."""
         with self.threads(A.shape[-1]):
@@ -272,7 +277,7 @@ class DeviceLinalg:
     """Linear algebra of a GPU by full products: triangular ones are slower (4.0 against 3.4 ms for 20,000 rows of
     octadecane's metric, H200)."""
 
-    factor_copies, stack_copies, copied_rows = 7, 2, 3 * COPIED_ROWS
+    factor_copies, stack_copies, copied_rows, solved_rows = 7, 2, 3 * COPIED_ROWS, 2 * ROWS_AT_ONCE
 
     def __init__(self, xp: Any, library: Library) -> None:
         self._xp, self._library = xp, library

@@ -1,5 +1,5 @@
 """Effective core potentials: matrix elements and gradients of semilocal potentials."""
 
-from cuanto.core_potentials.api import gradient, matrix
+from cuanto.core_potentials.api import gradient, matrix, reserve
 
-__all__ = ["gradient", "matrix"]
+__all__ = ["gradient", "matrix", "reserve"]

@@ -16,15 +16,37 @@ from cuanto.core_potentials.semilocal import Projections
 from cuanto.errors import InputError
 from cuanto.integrals.engine import check_basis, resolve
 from cuanto.kernels.core_potential import MAX_PROJECTOR
+from cuanto.memory import Budget
 
 Potentials = Sequence[CorePotential | None]
 
 
-def matrix(basis: Basis, potentials: Potentials | None = None, *, backend: str | Backend = "auto") -> Any:
-    """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis."""
+RESERVATION = "core potentials"
+"""Name under which memory is reserved for the matrix."""
+
+
+def reserve(basis: Basis, budget: Budget) -> None:
+    """Reserve memory for the matrix, before others take what there is."""
+    if RESERVATION not in budget.reserved:
+        budget.reserve(RESERVATION, 8 * basis.nbf**2)
+
+
+def matrix(
+    basis: Basis,
+    potentials: Potentials | None = None,
+    *,
+    backend: str | Backend = "auto",
+    budget: Budget | None = None,
+) -> Any:
+    """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis.
+
+    `budget`: from which the memory of the matrix is reserved; by default all free memory.
+    """
     device, n = resolve(backend), check_basis(basis).nbf
+    given, budget = _given(basis, potentials), Budget(device) if budget is None else budget
+    reserve(basis, budget)
     V_pq = device.zeros((n, n), np.float64)
-    for part in _parts(basis, _given(basis, potentials), device):
+    for part in _parts(basis, given, device, budget.available()):
         rows = device.to_device(part.functions)
         V_pq[rows[:, None], rows] += part.matrix()
     return V_pq
@@ -39,17 +61,20 @@ def gradient(
     """
     device = resolve(backend)
     total = np.zeros((len(check_basis(basis).R_ax), 3))
-    for part in _parts(basis, _given(basis, potentials), device):
+    for part in _parts(basis, _given(basis, potentials), device, Budget(device).available()):
         rows = device.to_device(part.functions)
         total += part.gradient(device.xp.ascontiguousarray(D_pq[rows[:, None], rows]))
     return total
 
 
 def _parts(
-    basis: Basis, given: Sequence[tuple[int, CorePotential]], device: Backend
+    basis: Basis, given: Sequence[tuple[int, CorePotential]], device: Backend, room: int
 ) -> Iterator[LocalPart | Projections]:
-    """The local potentials, and the projected one of each atom, if they reach any basis function."""
-    yield from local_parts(basis, [(atom, potential.local) for atom, potential in given], device)
+    """The local potentials, and the projected one of each atom, if they reach any basis function.
+
+    `room`: bytes for one of them, if possible.
+    """
+    yield from local_parts(basis, [(atom, potential.local) for atom, potential in given], device, room)
     for atom, potential in given:
         projected = Projections.of(basis, atom, potential, device)
         if projected is not None:

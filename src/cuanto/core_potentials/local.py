@@ -29,8 +29,8 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 
 THRESHOLD = 1e-14
 """Products of primitives below about this are neglected."""
-FUNCTIONS_AT_ONCE = 1500
-"""Basis functions whose pairs are expanded together: some 500 MB."""
+FUNCTIONS_AT_ONCE, PAIR_BYTES = 1500, 230
+"""Basis functions whose pairs are expanded together, at most, and the memory of a pair: some 500 MB."""
 
 
 @cache
@@ -40,8 +40,11 @@ def _nodes() -> tuple[Array, Array]:
     return 0.5 * (x + 1), 0.5 * w
 
 
-def local_parts(basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backend) -> Iterator[LocalPart]:
-    """Local potentials that reach any basis function, in groups of up to FUNCTIONS_AT_ONCE functions if possible."""
+def local_parts(
+    basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backend, room: float = np.inf
+) -> Iterator[LocalPart]:
+    """Local potentials that reach any basis function, in groups that take up to `room` bytes if possible."""
+    at_once = min(FUNCTIONS_AT_ONCE, (max(0.0, room) / PAIR_BYTES) ** 0.5)
     shells, portion = contracted_shells(basis), list[tuple[int, Terms]]()
     chosen = np.zeros(0, dtype=np.int64)
     functions = np.array([shell.nbf for shell in basis.shells])
@@ -51,7 +54,7 @@ def local_parts(basis: Basis, given: Sequence[tuple[int, Terms]], backend: Backe
         if not len(own):
             continue
         together = np.union1d(chosen, own)
-        if portion and functions[together].sum() > FUNCTIONS_AT_ONCE:
+        if portion and functions[together].sum() > at_once:
             yield LocalPart(basis, portion, chosen, backend)
             portion, together = [], own
         portion.append((atom, terms))

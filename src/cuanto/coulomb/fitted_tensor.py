@@ -129,7 +129,10 @@ class StoredRows(CoulombSums):
     def solve(self, metric: FittingMetric) -> None:
         """Replace (pq|P) by B_pqP, in the rows of (p, q) and of (q, p)."""
         put = self._backend.to_device
-        metric.half_solve_to(self.rows, put(self._row), put(self._mirror))
+        if np.array_equal(self._row, self._mirror):
+            metric.half_solve(self.rows)
+        else:
+            metric.half_solve_to(self.rows, put(self._row), put(self._mirror))
         self.raw = False
 
     def fit(self, D_spq: Any) -> Any:

@@ -22,10 +22,11 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import JKBuilder
 from cuanto.coulomb.fitted_forces import fitted_exchange_gradient
-from cuanto.coulomb.fitted_tensor import FittedTensor, ThreeCentre
+from cuanto.coulomb.fitted_tensor import CoulombSums, FittedTensor, ThreeCentre
 from cuanto.coulomb.fitting_blocks import BlockTensor, store_all_blocks
 from cuanto.coulomb.fitting_direct import DirectFit, direct_fit_bytes
 from cuanto.coulomb.fitting_layout import Layout, make_layout
+from cuanto.coulomb.fitting_packed import PackedRows, PairParts, cut_pairs
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
@@ -35,13 +36,13 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
+from cuanto.system import ATOMIC_NUMBERS
 
 KINDS = ("jk", "j")
 NEGLIGIBLE_OCCUPATION = 1e-14
 """Orbitals of a density whose occupation, relative to the largest, is smaller are neglected."""
 FUNCTIONS_PER_ORBITAL = 5
-"""Approximate number of functions per occupied orbital; where integrals are recomputed, all orbitals are transformed at
-once."""
+"""Approximate number of functions per occupied orbital, where elements are not known."""
 ROW_INDICES = 3
 """Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
@@ -79,7 +80,7 @@ class FittedJK(JKBuilder):
         budget.require_room()
         integrals = ThreeCentre(basis, aux, self.backend, omega, pairs)
         with self.timings.measure("plan"):
-            choice = plan_tensor(integrals, kind == "jk", budget.available())
+            choice = plan_tensor(integrals, kind == "jk", budget.available(), budget.advice)
             self.plan: Plan = choice.memory
             name = "fitted integrals" if omega is None else "fitted integrals at long range"
             budget.reserve(name, self.plan.expected)
@@ -162,60 +163,79 @@ class FittedJK(JKBuilder):
 class Schedule:
     """Storage on a device.
 
-    `storages` of all integrals of J and K, the fastest first; `functions`: minimum per block, enough to be worth a
-    call, few enough to have few partners; `rows`: the class of tensors in rows.
+    `storages` of all integrals of J and K, the fastest first; `partial`: the one of which a part can be stored;
+    `functions`: minimum per block, enough to be worth a call, few enough to have few partners; `rows`: the class of
+    tensors in rows.
     """
 
     storages: tuple[str, ...]
+    partial: str
     functions: int
     rows: Callable[..., FittedTensor]
 
 
 FUNCTIONS = tuning.sizes("fitting.block_functions")
 SCHEDULES = {
-    "cpu": Schedule(("rows",), FUNCTIONS["cpu"], NativeRows),
-    "cuda": Schedule(("blocks", "rows"), FUNCTIONS["cuda"], GroupedRows),
+    "cpu": Schedule(("rows",), "blocks", FUNCTIONS["cpu"], NativeRows),
+    "cuda": Schedule(("blocks", "rows", "packed"), "packed", FUNCTIONS["cuda"], GroupedRows),
 }
-"""Schedules by the language of kernels. A GPU needs few calls, and uses rows if blocks do not fit."""
+"""Schedules by the language of kernels. A GPU needs few calls; it uses rows, then packed rows, if blocks do not fit."""
 
 
 @dataclass(frozen=True)
 class TensorPlan:
-    """A memory plan, with rows of functions if there are `partners`, else with the blocks of the layout."""
+    """A memory plan with its storage: `blocks` of the layout, `rows` of the partners, or `packed` in parts."""
 
     memory: Plan
+    storage: str
     layout: Layout
     partners: Partners | None = None
+    parts: PairParts | None = None
 
 
-def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int) -> TensorPlan:
-    """Choose the fastest storage within `limit` bytes; `exchange`: for K as well."""
-    schedule = SCHEDULES[integrals.backend.traits.language]
-    layout = make_layout(integrals.basis, triangle=not exchange, functions=schedule.functions)
-    sizes, needed = block_sizes(integrals, layout), []
+def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: str = "raise max_memory") -> TensorPlan:
+    """Choose the fastest storage within `limit` bytes; `exchange`: for K as well, `advice`: if it is too little."""
+    schedule, basis = SCHEDULES[integrals.backend.traits.language], integrals.basis
+    layout = make_layout(basis, triangle=not exchange, functions=schedule.functions)
+    partners, parts, found = None, None, {}
     for storage in schedule.storages if exchange else ("blocks",):
-        partners = find_partners(integrals.basis) if storage == "rows" else None
-        whole = sizes if partners is None else row_sizes(integrals, partners)
-        if whole.in_core <= limit:
-            return TensorPlan(make_plan(whole, limit), layout, partners)
-        needed.append(whole.in_core)
-    engine = direct_fit_bytes(integrals.basis, integrals.aux, integrals.backend)
-    plan = make_plan(replace(sizes, engine=engine), limit)
-    return TensorPlan(replace(plan, in_core=min(needed)), layout)
+        if storage != "blocks" and partners is None:
+            partners = find_partners(basis)
+        if storage == "packed" and partners is not None:
+            parts = cut_pairs(basis, partners, schedule.functions)
+        found[storage] = sizes = _storage_sizes(integrals, storage, layout, partners, parts)
+        if sizes.in_core <= limit:
+            return TensorPlan(make_plan(sizes, limit), storage, layout, partners, parts)
+    partial = schedule.partial if exchange else "blocks"
+    sizes = found.get(partial) or block_sizes(integrals, layout)
+    engine = direct_fit_bytes(basis, integrals.aux, integrals.backend)
+    plan = make_plan(replace(sizes, engine=engine), limit, advice)
+    plan = replace(plan, in_core=min(one.in_core for one in found.values()))
+    return TensorPlan(plan, partial, layout, partners, parts)
 
 
 def make_tensor(integrals: ThreeCentre, metric: FittingMetric, plan: TensorPlan, timings: Timings) -> FittedTensor:
     """Make the tensor of a plan."""
+    engine: CoulombSums | None = None
     if plan.memory.mode != "in-core":
         with timings.measure("J engine"):
             engine = DirectFit(integrals.basis, integrals.aux, integrals.backend, omega=integrals.omega)
-        with timings.measure("three-centre integrals"):
-            return BlockTensor(integrals, metric, plan.memory, plan.layout, engine)
     with timings.measure("three-centre integrals"):
-        if plan.partners is not None:
+        if plan.storage == "packed" and plan.parts is not None:
+            return PackedRows(integrals, metric, plan.memory, plan.parts, engine)
+        if plan.storage == "rows":
             return SCHEDULES[integrals.backend.traits.language].rows(integrals, metric, plan.memory, plan.partners)
-        rows = store_all_blocks(integrals, metric, plan.layout)
-        return BlockTensor(integrals, metric, plan.memory, plan.layout, rows)
+        sums = store_all_blocks(integrals, metric, plan.layout) if engine is None else engine
+        return BlockTensor(integrals, metric, plan.memory, plan.layout, sums)
+
+
+def _storage_sizes(
+    integrals: ThreeCentre, storage: str, layout: Layout, partners: Partners | None, parts: PairParts | None
+) -> Sizes:
+    """Bytes of a storage."""
+    if storage == "packed" and parts is not None:
+        return packed_sizes(integrals, parts)
+    return block_sizes(integrals, layout) if partners is None else row_sizes(integrals, partners)
 
 
 def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
@@ -232,6 +252,15 @@ def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
     return _sizes(integrals, (partners.rows,), naux + ROW_INDICES, n)
 
 
+def packed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
+    """Bytes of packed rows, with the places of all rows, the rows of a function, and copies of X in solves."""
+    n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
+    column = n + 1 + min(2 * n, linalg.solved_rows // COLUMNS)
+    sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, column)
+    places = 2 * parts.partners.rows + naux * parts.gathered_rows
+    return replace(sizes, fixed=sizes.fixed + 8 * places, work=0)
+
+
 def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: int) -> Sizes:
     """Bytes from the rows of all blocks, the numbers of a row, and the rows of a column of X."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
@@ -244,5 +273,12 @@ def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: 
         naux=naux,
         widest=max(shell.nbf for shell in integrals.aux.shells),
         metric=linalg.factor_copies * factor,
-        columns=max(COLUMNS, n // FUNCTIONS_PER_ORBITAL),
+        columns=max(COLUMNS, _expected_orbitals(integrals.basis)),
     )
+
+
+def _expected_orbitals(basis: Basis) -> int:
+    """Occupied orbitals of the neutral molecule; estimated if elements are not known."""
+    numbers = [ATOMIC_NUMBERS.get(symbol, 0) for symbol in basis.symbols]
+    electrons = sum(numbers) - int(basis.core_electrons.sum())
+    return -(-electrons // 2) if all(numbers) else basis.nbf // FUNCTIONS_PER_ORBITAL

@@ -86,7 +86,7 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     """Blocks of at least `functions` functions (but the last), with all partners or (`triangle`) half of them."""
     atom_p = basis.function_atoms
     own = [np.flatnonzero(atom_p == a) for a in range(len(basis.R_ax))]
-    atoms = _cut(_tree_order(np.arange(len(own)), basis.R_ax), [len(f) for f in own], functions)
+    atoms = cut_atoms(_tree_order(np.arange(len(own)), basis.R_ax), [len(f) for f in own], functions)
     order = np.concatenate([own[a] for group in atoms for a in group])
     ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
     starts = ends - np.diff(ends, prepend=0)
@@ -118,7 +118,7 @@ def _tree_order(atoms: Ints, R_ax: Array) -> Ints:
     return np.concatenate([_tree_order(atoms[:middle], R_ax), _tree_order(atoms[middle:], R_ax)])
 
 
-def _cut(atoms: Ints, sizes: Sequence[int], functions: int) -> list[Ints]:
+def cut_atoms(atoms: Ints, sizes: Sequence[int], functions: int) -> list[Ints]:
     """Groups of atoms with at least `functions` functions (but the last)."""
     groups: list[Ints] = []
     begin = held = 0

@@ -41,12 +41,17 @@ class Sizes:
     engine: int = 0
     """Bytes of the J engine."""
     columns: int = COLUMNS
-    """Orbitals to transform at once if integrals are recomputed: all of them, so that this is done once."""
+    """Orbitals to transform at once if memory allows it: all of them, so that integrals are recomputed once."""
 
     @property
     def in_core(self) -> int:
         """Bytes with all blocks stored."""
-        return max(self.metric, self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column)
+        return max(self.metric, self.running)
+
+    @property
+    def running(self) -> int:
+        """The same after the factorisation of the metric."""
+        return self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column
 
     @property
     def smallest_buffer(self) -> int:
@@ -93,18 +98,17 @@ def store_limit(budget: Budget, required: bool) -> int:
     return int((1.0 if required else STORED_SHARE) * budget.available())
 
 
-def make_plan(sizes: Sizes, limit: int) -> Plan:
-    """The plan that stores most."""
+def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
+    """The plan that stores most; `advice`: what helps if the limit is too small for any."""
     total = len(sizes.blocks)
     if sizes.in_core <= limit:
-        columns = COLUMNS
-        if sizes.column:
-            columns += (limit - sizes.in_core) // sizes.column
-        return Plan("in-core", total, total, columns, sizes.naux, sizes.in_core, sizes.in_core, limit)
+        more = min(sizes.columns - COLUMNS, (limit - sizes.in_core) // sizes.column) if sizes.column else 0
+        expected = max(sizes.in_core, sizes.running + more * sizes.column)
+        return Plan("in-core", total, total, COLUMNS + more, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:
         raise InputError(
             f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
-            "raise max_memory, or use fitting='none'"
+            f"{advice}, or use fitting='none'"
         )
     if not sizes.column:
         return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cuanto import core_potentials
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
@@ -81,8 +82,8 @@ class Context:
     budget: Budget
 
     @classmethod
-    def of(cls, request: Request) -> Context:
-        """Find the device and make the basis sets of a request.
+    def of(cls, request: Request, share: float = 1.0) -> Context:
+        """Find the device and make the basis sets of a request; `share` of the memory that may be used.
 
         From here on the molecule has no electrons that core potentials replace.
         """
@@ -100,7 +101,8 @@ class Context:
         resolved: dict[str, Any] = isolated | request.surroundings.keywords
         resolved |= {"fitting": request.fitting, "auxbasis": aux, "grid": grid, "guess": "sad"}
         options = replace(request.options, **resolved)
-        return cls(request, request.model, backend, basis, options, timings, Budget(backend, options.max_memory))
+        budget = Budget(backend, options.max_memory, share=share)
+        return cls(request, request.model, backend, basis, options, timings, budget)
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
@@ -143,6 +145,8 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
     model, request = context.model, context.request
     budget = context.budget
     matrices = 8 * SCF_MATRICES * model.spins * context.basis.nbf**2
+    if any(context.basis.core_potentials):
+        core_potentials.reserve(context.basis, budget)
     budget.reserve(SCF_MEMORY, min(matrices, budget.available()))
     if model.has_functional:
         # A fit gets half of the memory; stored integrals get what the grid leaves.
@@ -159,7 +163,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
     terms: list[Term] = [NuclearRepulsion(request.molecule, request.surroundings), core]
     if any(context.basis.core_potentials):
         with context.timings.measure("core potentials"):
-            terms.append(CorePotentials(context.basis, context.backend))
+            terms.append(CorePotentials(context.basis, context.backend, context.budget))
     terms.append(Coulomb(builders.coulomb))
     if functional.exact_exchange:
         terms.append(Exchange(builders.exchange, functional.exact_exchange))
@@ -194,11 +198,11 @@ class Calculation:
     terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, request: Request) -> Calculation:
-        """Prepare the terms of a request."""
+    def of(cls, request: Request, share: float = 1.0) -> Calculation:
+        """Prepare the terms of a request, within a `share` of the memory that it may use."""
         if request.options.guess == "sad":
             guesses.begin()
-        context = Context.of(request)
+        context = Context.of(request, share)
         compile_energy(context)
         pairs = context.shared_pairs()
         core = core_hamiltonian(context, pairs)
@@ -262,6 +266,9 @@ class Calculation:
         """Notes for the result."""
         notes = [*core_notes(self.context.request.molecule, self.context.basis)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
+        if (share := self.context.budget.share) < 1.0:
+            notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
+        notes += self.context.budget.warnings()
         if state.curvature is not None:
             notes.append(stability_note(state.curvature))
         if self.context.options.precision == "single" and self.context.model.has_functional:

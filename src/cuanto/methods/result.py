@@ -18,6 +18,7 @@ from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
+from cuanto.memory import retry_with_less_memory
 from cuanto.methods.summary import summary_html, summary_text
 from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
@@ -345,8 +346,11 @@ class GaussianResult(Result):
         keywords: dict[str, Any] = changed_options(self.settings) | changed_options(self.options)
         keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
         keywords |= {"max_memory": self.settings.max_memory}
+        request = Request.of(self.molecule, self.method, self.basis, **keywords)
         with one_thread:
-            return Calculation.of(Request.of(self.molecule, self.method, self.basis, **keywords)).gradient(self.state)
+            return retry_with_less_memory(
+                lambda share: Calculation.of(request, share).gradient(self.state), self.backend
+            )
 
     @cached_property
     def dipole(self) -> Array:

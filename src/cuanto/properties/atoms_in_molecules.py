@@ -16,13 +16,19 @@ from cuanto.arrays import Array, Ints
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.grid import GridSettings, make_grid, make_quadrature
+from cuanto.grid.points import atomic_points
 from cuanto.memory import Budget
 from cuanto.properties.density import atom_of_function
+from cuanto.properties.volume import density_at
 from cuanto.scf.atoms import Atom, atom
 from cuanto.system import Molecule
 
 GRID = "medium"
 """The level of the grid: the error of a charge is about 1e-4."""
+SMALL = 1e9
+"""Points of the grid times squared number of functions, up to which a molecule is small."""
+CHUNK = 4000
+"""Points that NumPy treats at a time."""
 REACH = 15.0
 """Bohr. Free atoms whose nuclei are farther from a whole group of points have no share in it."""
 STEPS = 2000
@@ -50,18 +56,33 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
 def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
     """Number of electrons on each atom: the density is divided in the ratio of the densities of the free atoms.
 
-    The free atoms are neutral and spherical, in the same basis.
+    The free atoms are neutral and spherical, in the same basis. Small molecules take NumPy, which has nothing to
+    compile.
     """
-    settings = GridSettings.of(GRID)
+    settings, free = GridSettings.of(GRID, store="recompute"), _FreeAtoms(molecule, basis)
+    if settings.points(molecule.numbers) * basis.nbf**2 <= SMALL:
+        return _on_atomic_grids(molecule, basis, backend.to_host(D_spq).sum(axis=0), free, settings)
     grid = make_grid(molecule, basis, settings, backend)
     quadrature, _ = make_quadrature(grid, basis, backend, "lda", settings, Budget(backend))
     rho_g = backend.to_host(quadrature.density(D_spq, None)).sum(axis=0)[0]
     R_gx, electrons_g = backend.to_host(grid.position_xg).T, grid.w_g * rho_g
-    free, found = _FreeAtoms(molecule, basis), np.zeros(molecule.natom)
+    found = np.zeros(molecule.natom)
     for first, last in pairwise(grid.point_first):
         mine = first + np.flatnonzero(grid.w_g[first:last])
         if len(mine):
             found += free.shares(R_gx[mine]) @ electrons_g[mine]
+    return found
+
+
+def _on_atomic_grids(molecule: Molecule, basis: Basis, D_pq: Array, free: _FreeAtoms, settings: GridSettings) -> Array:
+    """The same with NumPy; each share is integrated on the points of its own atom."""
+    found = np.zeros(molecule.natom)
+    for a in np.flatnonzero(molecule.nuclei.protons > 0):
+        r_gx, w_g, _ = atomic_points(int(molecule.numbers[a]), settings)
+        for k in range(0, len(w_g), CHUNK):
+            R_gx = r_gx[k : k + CHUNK] + molecule.R_ax[a]
+            rho_g = density_at(basis, D_pq[None], R_gx)[0]
+            found[a] += float(free.shares(R_gx)[a] @ (w_g[k : k + CHUNK] * rho_g))
     return found
 
 

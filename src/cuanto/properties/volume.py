@@ -76,20 +76,24 @@ def density_on_grid(basis: Basis, C_spm: Array, n_sm: Array, box: Box, signs: Se
 def density_at(basis: Basis, D_spq: Array, r_gx: Array) -> Array:
     """Density of every spin at any points, rho_sg."""
     chi_gp = functions_at(basis, r_gx)
-    return np.stack([((chi_gp @ D_pq) * chi_gp).sum(axis=1) for D_pq in D_spq])
+    return np.stack([np.einsum("gp,gp->g", chi_gp @ D_pq, chi_gp) for D_pq in D_spq])
 
 
 def functions_at(basis: Basis, r_gx: Array) -> Array:
     """Values of all basis functions at any points, chi_gp."""
-    columns = []
-    for shell in basis.shells:
-        d_gx = r_gx - basis.R_ax[shell.atom]
-        radial_gk = np.exp(-np.outer((d_gx**2).sum(axis=1), shell.exponents))
-        powers_gc = np.stack([np.prod(d_gx**powers, axis=1) for powers in np.array(cartesian_powers(shell.l))], axis=1)
-        angular_gm = powers_gc @ shell_matrix(shell.l, shell.pure).T
-        values_gnm = (radial_gk @ shell.coefficients)[:, :, None] * angular_gm[:, None, :]
-        columns.append(values_gnm.reshape(len(r_gx), -1))
-    return np.concatenate(columns, axis=1)
+    chi_pg, last = np.empty((basis.nbf, len(r_gx))), None
+    for shell, first in zip(basis.shells, basis.offsets, strict=True):
+        if shell.atom != last:
+            d_xg, last = (r_gx - basis.R_ax[shell.atom]).T, shell.atom
+            r2_g, monomials = (d_xg**2).sum(axis=0), {(0, 0, 0): np.ones(len(r_gx))}
+        radial_ng = shell.coefficients.T @ np.exp(np.outer(-shell.exponents, r2_g))
+        for powers in cartesian_powers(shell.l):
+            if powers not in monomials:
+                monomials[powers] = np.prod([d_g**k for d_g, k in zip(d_xg, powers, strict=True) if k], axis=0)
+        angular_mg = shell_matrix(shell.l, shell.pure) @ np.stack([monomials[c] for c in cartesian_powers(shell.l)])
+        values_nmg = radial_ng[:, None, :] * angular_mg
+        chi_pg[first : first + shell.nbf] = values_nmg.reshape(-1, len(r_gx))
+    return chi_pg.T
 
 
 class _Products:

@@ -8,6 +8,7 @@ from cuanto import core_potentials
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.memory import Budget
 from cuanto.terms.base import Term
 
 
@@ -16,9 +17,9 @@ class CorePotentials(Term):
 
     name = "core potentials"
 
-    def __init__(self, basis: Basis, backend: Backend) -> None:
+    def __init__(self, basis: Basis, backend: Backend, budget: Budget | None = None) -> None:
         self._basis, self._backend = basis, backend
-        self.V_pq = core_potentials.matrix(basis, backend=backend)
+        self.V_pq = core_potentials.matrix(basis, backend=backend, budget=budget)
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, which is linear in the density, and V_pq."""

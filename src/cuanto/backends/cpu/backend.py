@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import Any
 
@@ -144,6 +144,13 @@ class CpuBackend:
     def memory(self) -> tuple[int, int]:
         """Free and total main memory."""
         return main_memory()
+
+    def release_memory(self) -> None:
+        """No effect: memory is not kept."""
+
+    def memory_errors(self) -> AbstractContextManager[None]:
+        """No effect: NumPy and our threads raise `MemoryError`."""
+        return nullcontext()
 
     def address(self, target: Any) -> int:
         """Address of an array, or of the code of a kernel, once it is compiled."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cache
 from itertools import accumulate, cycle
 from typing import Any
@@ -31,7 +32,9 @@ PLAIN_SHARED = 48 * 1024
 ALIGNMENT = 256
 """Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Fraction of all memory that CuPy's pool may keep before a memory plan releases it."""
+"""Fraction of the free memory that CuPy's pool may keep before a memory plan releases it."""
+OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
+"""Parts of the messages of CUDA and its libraries; CuPy's own error is a `MemoryError` already."""
 STREAMS = tuning.size("cuda", "integrals.streams")
 
 
@@ -42,6 +45,9 @@ def why_no_gpu() -> str:
         import cupy
     except ImportError as error:
         return f"CuPy is not installed or does not load ({error}): `pip install 'cuanto[gpu]'`"
+    if not hasattr(cupy, "cuda"):
+        where = getattr(cupy, "__file__", None) or ", ".join(getattr(cupy, "__path__", []))
+        return f"another module named cupy, {where}, is found before CuPy: rename it"
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -153,10 +159,25 @@ class CudaBackend:
         """Free and total bytes; memory held by CuPy's pool is released first if the pool is large."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         free, total = info()
-        if pool.free_bytes() > POOL_SHARE * total:
-            pool.free_all_blocks()
+        if pool.free_bytes() > POOL_SHARE * free:
+            self.release_memory()
             free, total = info()
         return int(free), int(total)
+
+    def release_memory(self) -> None:
+        """Free what CuPy's pools keep."""
+        self.xp.get_default_memory_pool().free_all_blocks()
+        self.xp.get_default_pinned_memory_pool().free_all_blocks()
+
+    @contextmanager
+    def memory_errors(self) -> Iterator[None]:
+        """Errors of libraries and of loading kernels are not `MemoryError` by themselves."""
+        try:
+            yield
+        except RuntimeError as error:
+            if not _out_of_memory(error):
+                raise
+            raise MemoryError(str(error)) from None
 
     def compile(self, source: Source, later: bool = False) -> CudaProgram:
         """Compile in the background, unless it is in the cache."""
@@ -227,11 +248,18 @@ class CudaBackend:
             module = self.xp.cuda.function.Module()
             try:
                 module.load(self._compilers.binary(source))
-            except self.xp.cuda.driver.CUDADriverError:  # a damaged file in the cache
+            except self.xp.cuda.driver.CUDADriverError as error:
+                if _out_of_memory(error):
+                    raise
+                # A damaged file in the cache.
                 self._compilers.path(source).unlink(missing_ok=True)
                 module.load(self._compilers.binary(source))
             self._functions[source.hash] = module.get_function(source.entry)
         return self._functions[source.hash]
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return any(text in str(error) for text in OUT_OF_MEMORY)
 
 
 def _aligned_offsets(arrays: Iterable[Any]) -> list[int]:

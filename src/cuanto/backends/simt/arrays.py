@@ -6,8 +6,10 @@ As in CuPy, mixing host and device arrays is an error. Single numbers pass in bo
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -30,10 +32,51 @@ class Memory:
     ptr: int
 
 
+@dataclass
+class DeviceMemory:
+    """Bytes that arrays use, counted and limited only if there is a `limit`."""
+
+    limit: int | None = None
+    sizes: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def free(self) -> int | None:
+        """Bytes left; None without a limit."""
+        return None if self.limit is None else self.limit - sum(self.sizes.values())
+
+    def count(self, array: NDArray[Any]) -> None:
+        """Count the memory of an array until it is freed, once for all its views."""
+        if (free := self.free) is None:
+            return
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if id(array) in self.sizes:
+            return
+        if array.nbytes > free:
+            raise MemoryError(f"out of memory: {array.nbytes} bytes needed, {free} of {self.limit} free")
+        self.sizes[id(array)] = array.nbytes
+        weakref.finalize(array, self.sizes.pop, id(array), None).atexit = False
+
+
+MEMORY = DeviceMemory()
+"""The memory of the simulated device."""
+
+
+@contextmanager
+def limited_memory(limit: int) -> Iterator[DeviceMemory]:
+    """Limit the memory of arrays that are allocated inside, as that of a small device."""
+    MEMORY.limit, MEMORY.sizes = limit, {}
+    try:
+        yield MEMORY
+    finally:
+        MEMORY.limit, MEMORY.sizes = None, {}
+
+
 class DeviceArray(NDArrayOperatorsMixin):
     """A device array; it takes over the memory of a host array."""
 
     def __init__(self, memory: NDArray[Any]) -> None:
+        MEMORY.count(memory)
         self._memory = memory
 
     @property

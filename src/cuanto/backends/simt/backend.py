@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any
 
@@ -14,7 +15,7 @@ from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
-from cuanto.backends.simt.arrays import DeviceArray, DeviceModule, SimtLibrary
+from cuanto.backends.simt.arrays import MEMORY, DeviceArray, DeviceModule, SimtLibrary
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
@@ -72,8 +73,16 @@ class SimtBackend:
         return DeviceArray(np.zeros(shape, dtype=dtype))
 
     def memory(self) -> tuple[int, int]:
-        """Free and total main memory."""
-        return main_memory()
+        """Free and total main memory, or that of a simulated limit."""
+        free, limit = MEMORY.free, MEMORY.limit
+        return main_memory() if free is None or limit is None else (max(0, free), limit)
+
+    def release_memory(self) -> None:
+        """No effect: memory is not kept."""
+
+    def memory_errors(self) -> AbstractContextManager[None]:
+        """No effect: a full memory is a `MemoryError`."""
+        return nullcontext()
 
     def compile(self, source: Source, later: bool = False) -> SimtProgram:
         """Kernels are compiled at their first launch."""

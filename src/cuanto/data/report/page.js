@@ -199,9 +199,9 @@
     if (state.arrow && !hidden) {
       const size = Math.hypot(...data.dipole), n = data.atoms.length;
       const middle = [1, 2, 3].map((x) => data.atoms.reduce((s, a) => s + a[x], 0) / n);
-      const half = Math.min(Math.max(0.45 * size, 0.8), 3.5), unit = data.dipole.map((x) => x / size);
+      const half = Math.min(Math.max(0.6 * size, 0.9), 6), unit = data.dipole.map((x) => x / size);
       const [start, end] = [-half, half].map((s) => ({ x: middle[0] + s * unit[0], y: middle[1] + s * unit[1], z: middle[2] + s * unit[2] }));
-      arrow = viewer.addArrow({ start, end, radius: 0.09, radiusRatio: 2.2, mid: 0.8, color: "#b14fd8" });
+      arrow = viewer.addArrow({ start, end, radius: 0.1, radiusRatio: 2.4, mid: 0.82, color: "#b14fd8" });
       arrowLabel = viewer.addLabel(`${size.toFixed(2)} D`, { position: end, fontSize: 12, fontColor: "white",
         backgroundColor: "#6b2a86", backgroundOpacity: 0.85, inFront: true, borderThickness: 0 });
     }

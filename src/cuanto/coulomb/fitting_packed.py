@@ -1,0 +1,217 @@
+"""B_pqP with one row for each significant pair p >= q: half the memory of `fitting_rows`, for GPUs.
+
+The rows of a function do not lie together here. They are copied together before they are multiplied with orbitals: on
+an H200 both together take 1.3 times as long as the product, far less than to recompute integrals.
+
+If even these rows do not fit, those of the first atoms are stored, and the others are recomputed in every build of K, a
+portion of atoms at a time. Recomputed integrals (pq|P) are multiplied by M^-T before or after the transformation to
+orbitals, whichever takes fewer products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Ints, range_starts
+from cuanto.backends.base import Backend
+from cuanto.basis import Basis
+from cuanto.coulomb.fitted_tensor import CoulombSums, FittedTensor, StoredRows, ThreeCentre, Workspace, portions
+from cuanto.coulomb.fitting_blocks import aux_slices
+from cuanto.coulomb.fitting_layout import cut_atoms
+from cuanto.coulomb.fitting_rows import Partners, large_pairs
+from cuanto.coulomb.memory import Plan
+from cuanto.coulomb.metric import FittingMetric
+from cuanto.coulomb.pair_classes import select_bras
+from cuanto.integrals.batches import BraBatch
+
+GATHERED = 4
+"""Functions whose rows are copied together at once, if they occur with the same functions."""
+PARTS = 16
+"""Parts of the atoms of a large molecule: each adds to X, so few of them; one or more of them are stored together."""
+
+
+@dataclass(frozen=True)
+class PairParts:
+    """The pairs of `partners` in parts: `part_p` of each function; a pair belongs to the later part of its two
+    functions."""
+
+    partners: Partners
+    part_p: Ints
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Pairs p >= q of each part."""
+        p, q, part = self._entries()
+        return tuple(np.bincount(part[p >= q], minlength=int(self.part_p.max()) + 1).tolist())
+
+    @property
+    def most_partners(self) -> int:
+        """Largest number of partners of a function."""
+        return max(len(q) for q in self.partners.q)
+
+    @property
+    def gathered_rows(self) -> int:
+        """Rows that are copied together."""
+        return min(GATHERED, len(self.partners.q)) * self.most_partners
+
+    def pairs(self, first: int, last: int, backend: Backend) -> PairRows:
+        """The pairs of the parts from `first` to `last`, excluding it."""
+        n = len(self.part_p)
+        p, q, part = self._entries()
+        mine = (part >= first) & (part < last)
+        p, q = p[mine], q[mine]
+        key = np.maximum(p, q) * n + np.minimum(p, q)
+        keys = key[p >= q]  # ascending, because p and the partners of each p are
+        starts, put = range_starts(np.bincount(p, minlength=n)), backend.to_device
+        edges = [
+            k for k in range(1, n) if not np.array_equal(q[starts[k - 1] : starts[k]], q[starts[k] : starts[k + 1]])
+        ]
+        alike = [(a, b) for a, b in pairwise([0, *edges, n]) if starts[a + 1] > starts[a]]
+        return PairRows(keys, n, starts.tolist(), alike, put(np.searchsorted(keys, key)), put(q))
+
+    def _entries(self) -> tuple[Ints, Ints, Ints]:
+        """p, q and part of all pairs, of p and q in both orders."""
+        q = np.concatenate(self.partners.q)
+        p = np.repeat(np.arange(len(self.part_p)), np.diff(self.partners.starts))
+        return p, q, np.maximum(self.part_p[p], self.part_p[q])
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Rows of pairs with `keys` p n + q, p >= q, ascending.
+
+    Function p occurs in `row[starts[p] : starts[p + 1]]`, together with the functions `q`; functions first to last - 1
+    of a range of `alike` occur with the same functions.
+    """
+
+    keys: Ints
+    n: int
+    starts: list[int]
+    alike: list[tuple[int, int]]
+    row: Any
+    q: Any
+
+    def table(self) -> Ints:
+        """[p, q]: row of a pair, -1 for none; symmetric."""
+        table = np.full((self.n, self.n), -1, dtype=np.int64)
+        p, q = np.divmod(self.keys, self.n)
+        table[p, q] = table[q, p] = np.arange(len(self.keys))
+        return table
+
+    def place(self, batches: Sequence[BraBatch]) -> Iterator[BraBatch]:
+        """The pairs of shells, of those with rows p n + q, that belong here, with the rows that they have here."""
+        for batch in batches:
+            at = np.minimum(np.searchsorted(self.keys, batch.rows), len(self.keys) - 1)
+            mine = np.flatnonzero(self.keys[at[:, 0]] == batch.rows[:, 0])
+            if len(mine):
+                yield replace(select_bras(batch, mine), rows=at[mine])
+
+
+def cut_pairs(basis: Basis, partners: Partners, functions: int) -> PairParts:
+    """Parts of at least `functions` functions (but the last), and not many more than `PARTS`."""
+    own = np.bincount(basis.function_atoms, minlength=len(basis.R_ax))
+    groups = cut_atoms(np.arange(len(own)), own.tolist(), max(functions, basis.nbf // PARTS))
+    part_of_atom = np.zeros(len(own), dtype=np.int64)
+    for number, atoms in enumerate(groups):
+        part_of_atom[atoms] = number
+    return PairParts(partners, part_of_atom[basis.function_atoms])
+
+
+class PackedRows(FittedTensor):
+    """The first parts are stored, as B, the others are recomputed; `sums`: those of J, unless all parts are stored."""
+
+    def __init__(
+        self,
+        integrals: ThreeCentre,
+        metric: FittingMetric,
+        plan: Plan,
+        parts: PairParts,
+        sums: CoulombSums | None = None,
+    ) -> None:
+        self.integrals, self.metric, self.columns = integrals, metric, plan.columns
+        self.n, self.naux, self.backend = integrals.basis.nbf, integrals.aux.nbf, integrals.backend
+        self.order = np.arange(self.n)
+        self._X, self._buffer, self._gathered = (Workspace(self.backend) for _ in range(3))
+        count, batches = len(parts.rows), list(large_pairs(integrals.basis))
+        self._stored: list[tuple[PairRows, Any]] = []
+        if plan.kept:
+            pairs = parts.pairs(0, plan.kept, self.backend)
+            if sums is None:
+                sums = StoredRows(integrals, pairs.table(), batches)
+                sums.solve(metric)
+                rows = sums.rows
+            else:
+                rows = self._compute(pairs, list(integrals.attenuate(pairs.place(batches))))
+                metric.half_solve(rows)
+            self._stored.append((pairs, rows))
+        assert sums is not None
+        self.sums = sums
+        self._recomputed = [
+            (pairs, list(integrals.attenuate(pairs.place(batches))))
+            for pairs in (parts.pairs(k, k + 1, self.backend) for k in range(plan.kept, count))
+        ]
+        self._slices = aux_slices(integrals.aux, plan.aux_at_once) if self._recomputed else []
+        covered = sum(last - first for pairs, _ in self._stored for first, last in pairs.alike)
+        self._adds = bool(self._recomputed) or covered < self.n
+
+    def half_transform(self, C_pi: Any) -> Iterator[Any]:
+        """X_ipP with p outermost in memory."""
+        for some in portions(C_pi.shape[1], self.columns):
+            C_iq = self.backend.xp.ascontiguousarray(C_pi[:, some].T)
+            X_piP = self._X(self.n, len(C_iq), self.naux)
+            if self._adds:
+                X_piP[...] = 0.0
+            if self._recomputed:
+                self._add_recomputed(C_iq, X_piP)
+            for pairs, B_rP in self._stored:
+                self._transform(pairs, B_rP, C_iq, X_piP, self._adds)
+            yield X_piP.transpose(1, 0, 2)
+
+    def _add_recomputed(self, C_iq: Any, X_piP: Any) -> None:
+        """Add the pairs that are not stored to X; nothing else may have been added before."""
+        recomputed = sum(len(pairs.keys) for pairs, _ in self._recomputed)
+        solve_rows = len(self._slices) == 1 and recomputed < self.n * len(C_iq)
+        for pairs, bras in self._recomputed:
+            for part, kets in self._slices:
+                rows = self._buffer(len(pairs.keys), part.stop - part.start)
+                rows[...] = 0.0
+                self.integrals.fill(rows, bras, kets)
+                if solve_rows:
+                    self.metric.half_solve(rows)
+                self._transform(pairs, rows, C_iq, X_piP[:, :, part], add=True)
+        if not solve_rows:
+            self.metric.half_solve(X_piP.reshape(-1, self.naux))
+
+    def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
+        """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""
+        matmul = self.backend.xp.matmul
+        for first, last in pairs.alike:
+            C_iq_near = C_iq.take(pairs.q[pairs.starts[first] : pairs.starts[first + 1]], axis=1)
+            for p in range(first, last, GATHERED):
+                end = min(last, p + GATHERED)
+                B_pqP = self._gather(B_rP, pairs.row[pairs.starts[p] : pairs.starts[end]])
+                if end - p > 1:
+                    B_pqP = B_pqP.reshape(end - p, -1, B_pqP.shape[1])
+                X = X_piP[p:end] if end - p > 1 else X_piP[p]  # faster than a batch of one
+                if add:
+                    X += matmul(C_iq_near, B_pqP)
+                else:
+                    matmul(C_iq_near, B_pqP, out=X)
+
+    def _gather(self, B_rP: Any, row: Any) -> Any:
+        """Copy rows together; as complex numbers if possible, because fewer numbers take less time."""
+        found = self._gathered(len(row), B_rP.shape[1])
+        kind = np.complex128 if B_rP.shape[1] % 2 == 0 else np.float64
+        self.backend.xp.take(B_rP.view(kind), row, axis=0, out=found.view(kind))
+        return found
+
+    def _compute(self, pairs: PairRows, bras: list[BraBatch]) -> Any:
+        """(pq|P) of some pairs."""
+        rows = self.backend.zeros((len(pairs.keys), self.naux), np.float64)
+        self.integrals.fill(rows, bras, self.integrals.kets())
+        return rows

@@ -1,0 +1,168 @@
+"""The memory of a calculation: a smaller plan after an allocation failed, devices with little memory, warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto import Molecule, memory
+from cuanto.backends.base import Backend, get_backend
+from cuanto.backends.cuda.backend import CudaBackend
+from cuanto.backends.simt.arrays import MEMORY, limited_memory
+from cuanto.errors import InputError
+from cuanto.memory import MIB, SMALLER, SMALLEST, Budget, retry_with_less_memory
+from fitting_cases import DATA, Device, molecule
+
+ENERGY = 1e-9
+"""Tolerance of energies between memory plans, Hartree."""
+HYDROGEN = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
+
+
+@pytest.fixture(autouse=True)
+def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
+
+
+def energy(backend: Backend, mol: Molecule = HYDROGEN) -> cuanto.Result:
+    return cuanto.energy(mol, "rhf", "cc-pvdz", fitting="jk", auxbasis="cc-pvdz-jkfit", backend=backend)
+
+
+# ---------------------------------------------------------------------------------------------- retries
+
+
+def test_shares_shrink_until_the_calculation_fits() -> None:
+    shares: list[float] = []
+
+    def calculate(share: float) -> str:
+        shares.append(share)
+        if len(shares) < 4:
+            raise MemoryError("full")
+        return "done"
+
+    assert retry_with_less_memory(calculate, get_backend("cpu")) == "done"
+    assert shares == pytest.approx([1.0, SMALLER, SMALLER**2, SMALLER**3])
+
+
+def test_the_last_error_is_raised() -> None:
+    shares: list[float] = []
+
+    def calculate(share: float) -> None:
+        shares.append(share)
+        raise MemoryError("full")
+
+    with pytest.raises(MemoryError, match="full"):
+        retry_with_less_memory(calculate, get_backend("cpu"))
+    assert shares[-1] >= SMALLEST > SMALLER * shares[-1]
+
+
+def test_a_plan_that_is_too_small_says_what_failed_before() -> None:
+    def calculate(share: float) -> None:
+        if share == 1.0:
+            raise MemoryError("no block of\n7 bytes")
+        raise InputError("9 MiB are needed")
+
+    with pytest.raises(InputError, match=r"^9 MiB are needed \(a plan for more ended with: no block of 7 bytes\)$"):
+        retry_with_less_memory(calculate, get_backend("cpu"))
+
+    def refuse(share: float) -> None:
+        raise InputError("9 MiB are needed")
+
+    with pytest.raises(InputError, match=r"^9 MiB are needed$"):
+        retry_with_less_memory(refuse, get_backend("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CUBLAS_STATUS_ALLOC_FAILED", MemoryError),
+        ("cudaErrorMemoryAllocation: out of memory", MemoryError),
+        ("CUDA_ERROR_INVALID_VALUE: invalid argument", RuntimeError),
+    ],
+)
+def test_errors_of_libraries_that_mean_too_little_memory(text: str, expected: type[Exception]) -> None:
+    with pytest.raises(expected, match=text), CudaBackend.__new__(CudaBackend).memory_errors():
+        raise RuntimeError(text)
+
+
+# ---------------------------------------------------------------------------------------------- small devices
+
+
+def test_the_simulated_memory_counts_arrays_until_they_are_freed() -> None:
+    device = Device()
+    with limited_memory(1000):
+        one = device.zeros((100,), np.float64)
+        view = one[10:20]
+        assert device.memory() == (200, 1000)
+        with pytest.raises(MemoryError, match="400 bytes needed, 200 of 1000 free"):
+            device.zeros((50,), np.float64)
+        del one
+        assert device.memory() == (200, 1000)
+        del view
+        assert device.memory() == (1000, 1000)
+    assert MEMORY.free is None and device.memory()[0] > 1000
+
+
+def test_twenty_devices_around_the_limit() -> None:
+    """Each gives the same energy, or, below the smallest plan, one line; none dies."""
+    device = Device()
+    expected, finished = energy(device).energy, []
+    for limit in np.geomspace(5e4, 2e6, 20).astype(int).tolist():
+        with limited_memory(limit):
+            try:
+                result = energy(device)
+            except InputError as error:
+                assert "\n" not in str(error) and "MiB" in str(error)
+                finished.append(False)
+                continue
+        finished.append(True)
+        assert result.converged and result.energy == pytest.approx(expected, abs=ENERGY)
+    assert finished == sorted(finished) and 3 <= sum(finished) < 20  # more memory never hurts
+
+
+class Promising(Device):
+    """A device that has less memory than it says, as if another process took some after the plan was made."""
+
+    factor = 1.0
+
+    def memory(self) -> tuple[int, int]:
+        free, total = super().memory()
+        return int(self.factor * free), int(self.factor * total)
+
+
+def test_integrals_are_recomputed_on_a_small_device() -> None:
+    """Also on one that promises too much."""
+    device, water = Promising(), molecule("water_01")
+    whole = energy(device, water)
+    with limited_memory(1_400_000):
+        small = energy(device, water)
+    device.factor = 3.0
+    with limited_memory(1_100_000):
+        retried = energy(device, water)
+    assert "in-core:" in whole.notes[0] and "direct:" in small.notes[0] and "direct:" in retried.notes[0]
+    again = [any("because plans for more ran out of it" in note for note in one.notes) for one in (small, retried)]
+    assert again == [False, True]
+    for result in (small, retried):
+        assert result.energy == pytest.approx(whole.energy, abs=ENERGY)
+
+
+# ---------------------------------------------------------------------------------------------- warnings
+
+
+def test_a_limit_that_is_exceeded_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    peak, resident = [300 * MIB], [100 * MIB]
+    monkeypatch.setattr(memory, "_peak", lambda: peak[0])
+    monkeypatch.setattr(memory, "_resident", lambda: resident[0])
+    budget = Budget(get_backend("cpu"), 200 * MIB)
+    assert not budget.warnings()  # the peak was earlier
+    resident[0] = 210 * MIB
+    assert "took 210 MiB, more than max_memory (200 MiB)" in budget.warnings()[0]
+    peak[0] = 310 * MIB
+    assert "took 310 MiB" in budget.warnings()[0]
+    assert not Budget(get_backend("cpu")).warnings()
+    assert not Budget(Device(), 200 * MIB).warnings()
+
+
+def test_the_peak_of_a_calculation_is_compared_with_the_limit() -> None:
+    result = cuanto.energy(HYDROGEN, "pbe", "cc-pvdz", fitting="none", backend="cpu", grid="coarse", max_memory=10e6)
+    assert any(note.startswith("WARNING: the process took") for note in result.notes)
