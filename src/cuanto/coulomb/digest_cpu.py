@@ -224,6 +224,7 @@ class CpuDigest:
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
             alive.append((sides, device))
         self.backend.launch_all(launches)
+        self._matrices, self._tables = PairMatrices(self.backend, self.real), {}  # bras are sorted by their bounds next
         return [with_bounds(p, missing[i]) if i in missing else p for i, p in enumerate(pairs)]
 
     # ---- builds -------------------------------------------------------------------------------------------

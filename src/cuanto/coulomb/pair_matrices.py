@@ -38,11 +38,6 @@ class PairMatrices:
         self._bras: dict[int, tuple[DevicePairs, BraMatrices]] = {}
         self._kets: dict[int, tuple[DevicePairs, Records]] = {}
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the coefficients of all bras."""
-        return sum(bras.expansion.nbytes for _, bras in self._bras.values())
-
     def tables(self, bra: DevicePairs, ket: DevicePairs) -> Records:
         """The record of a class."""
         bras, kets = self._bra(bra), self._ket(ket)
