@@ -17,11 +17,10 @@ from cuanto.properties.volume import Box, density_at, density_on_grid
 from cuanto.scf.guess import superposed_atoms
 
 WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
-FAST: dict[str, Any] = {"backend": "cpu"}
 
 
-def compute(molecule: Molecule, method: str = "hf", basis: str = "sto-3g") -> GaussianResult:
-    found = cuanto.energy(molecule, method, basis, **FAST)
+def compute(molecule: Molecule, method: str = "hf", basis: str = "sto-3g", **options: Any) -> GaussianResult:
+    found = cuanto.energy(molecule, method, basis, backend="cpu", **options)
     assert isinstance(found, GaussianResult)
     return found
 
@@ -106,7 +105,7 @@ def test_mayer_bond_orders(text: str, order: float) -> None:
 @pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_hirshfeld_charges_on_a_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atoms_in_molecules, "SMALL", 0.0)
-    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
+    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1), fitting="none")
     backend = get_backend(device)
     electrons = hirshfeld(found.molecule, found.basis, backend.to_device(found.density), backend)
     np.testing.assert_allclose(found.molecule.nuclei.charges - electrons, found.hirshfeld_charges, rtol=0, atol=1e-9)
@@ -114,7 +113,7 @@ def test_hirshfeld_charges_on_a_device(device: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("device", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_second_moments_on_a_device(device: str) -> None:
-    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1))
+    found = compute(Molecule(["He", "H"], [[0, 0, 0], [0, 0, 1.46]], charge=1), fitting="none")
     backend = get_backend(device)
     moments = second_moments(found.molecule, found.basis, backend.to_device(found.density), backend)
     np.testing.assert_allclose(moments, found.second_moments, rtol=0, atol=1e-12)
