@@ -71,7 +71,7 @@ class Budget:
 
     @property
     def advice(self) -> str:
-        """What helps if there is too little."""
+        """Advice for the error message if memory does not suffice."""
         return "use a smaller basis" if self.max_memory is None else "raise max_memory"
 
     def available(self) -> int:

@@ -28,7 +28,7 @@ AUTOMATIC = "autoaux"
 
 _UNIVERSAL = {"jk": "def2-universal-jkfit", "j": "def2-universal-jfit"}
 _UNIVERSAL_LAST_ELEMENT = 36
-"""Of those that it describes with all electrons."""
+"""Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
     r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"
