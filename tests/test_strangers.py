@@ -264,7 +264,7 @@ except InputError as error:
 
 
 def test_a_disk_that_is_full_while_a_checkpoint_is_written(tmp_path: Path) -> None:
-    """The error is all: HDF5 used to crash when the process ended."""
+    """There is an error, and no crash of HDF5 when the process ends."""
     path = tmp_path / "a.h5"
     command = [sys.executable, "-c", FULL_DISK, str(path), H2]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
