@@ -47,7 +47,7 @@ def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: 
     """
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
-    require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: export without --contract")
+    require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
     shells: list[ShellTable] = []
     for l, zeta in enumerate(exponents_by_momentum(result.atom.basis)):
         columns = [spinor for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]

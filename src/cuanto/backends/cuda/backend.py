@@ -171,7 +171,7 @@ class CudaBackend:
 
     @contextmanager
     def memory_errors(self) -> Iterator[None]:
-        """Convert out-of-memory errors of libraries and of loading kernels, which have other classes, to `MemoryError`."""
+        """Convert other errors that mean too little memory, of libraries or of loading kernels, to `MemoryError`."""
         try:
             yield
         except RuntimeError as error:
