@@ -189,7 +189,7 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     problem, start = problem_on(device, "water", "rhf")
     accelerator = Accelerator(ScfOptions(), device)
     states = list(iterate(problem, start, accelerator, Swapped(np), Criteria(1e-8, 1e-5), 200))
-    assert len(states) < 200, "it stands still"
+    assert len(states) < 200, "the loop should end when nothing changes any more"
     assert states[-1].gradient < 1e-5 and abs(states[-1].energy_change) < 1e-8
     assert not any(state.converged for state in states)
     right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(np), Criteria(1e-8, 1e-5), 200))
