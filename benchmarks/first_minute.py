@@ -127,7 +127,7 @@ def bare(folder: Path) -> list[float]:
 
 def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
     """Records of a case from empty caches and from full ones, and the warm time."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the helper may still write to it
         cold = run(name, options.backend, Path(folder), not options.plain)
         again = options.repeat and "error" not in cold
         warm = run(name, options.backend, Path(folder), False, options.repeat) if again else {}

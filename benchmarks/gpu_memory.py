@@ -76,7 +76,7 @@ def run(molecule: Any, basis: Any, aux: Any, backend: Any, **options: Any) -> di
     report(f"{len(molecule.symbols)} atoms, {basis.nbf} functions, {backend.memory()[0] / 2**30:.2f} GiB free")
     free, start = backend.memory()[0], time.perf_counter()
     row: dict[str, Any] = {"free": free, "finished": False}
-    common = {"fitting": "jk", "auxbasis": aux, "backend": backend, "energy_tolerance": 1e-10, **options}
+    common = {"fitting": "jk", "auxbasis": aux, "backend": backend, **options}
     if basis.nbf > TALKATIVE:
         common["on_iteration"] = lambda state: report(f"iteration {state.iteration}, energy {float(state.energy):.9f}")
     try:
@@ -101,15 +101,16 @@ def sweep(names: list[str], shares: list[float], backend: Any, record: dict[str,
     for name in names:
         molecule = cuanto.Molecule.from_xyz(geometry(name))
         basis, aux = cuanto.Basis("def2-svp", molecule), cuanto.Basis(AUX, molecule)
-        run(molecule, basis, aux, backend)  # loads kernels
-        whole, needed = run(molecule, basis, aux, backend), expected_bytes(basis, aux, backend)
+        tight = {"energy_tolerance": 1e-10}
+        run(molecule, basis, aux, backend, **tight)  # loads kernels
+        whole, needed = run(molecule, basis, aux, backend, **tight), expected_bytes(basis, aux, backend)
         show({"molecule": name} | whole)
         for share in shares:
             if share * needed > backend.memory()[0]:
                 continue
             ballast = Ballast(backend, int(share * needed))
             row = {"molecule": name, "functions": basis.nbf, "share": share, "expected": needed}
-            row |= run(molecule, basis, aux, backend)
+            row |= run(molecule, basis, aux, backend, **tight)
             del ballast
             row["whole_seconds"] = whole["seconds"]
             if row["finished"]:
@@ -134,6 +135,7 @@ def large(name: str, backend: Any, record: dict[str, Any], path: str | None, ite
     molecule = cuanto.Molecule.from_xyz(file)
     basis, aux = cuanto.Basis(basis_name, molecule), cuanto.Basis(AUX, molecule)
     row = {"molecule": name, "basis": basis_name, "functions": basis.nbf, "auxiliary": aux.nbf}
+    row["max_iterations"] = iterations
     row |= run(molecule, basis, aux, backend, profile=True, max_iterations=iterations)
     show(row)
     for step, seconds in row.get("steps", {}).items():

@@ -2,11 +2,16 @@
 
     python benchmarks/grid_errors.py --json benchmarks/results/grid_errors.json
     python benchmarks/grid_errors.py --only "MnO4-" "Ni(CO)4" --heaviest 86
+    python benchmarks/grid_errors.py --only HgCl2 WF6 --heaviest 86 --factors 0.8 1.0 1.2 1.4 1.6
+    python benchmarks/grid_errors.py --only Xe Hg --all-electron --json benchmarks/results/grid_errors_all_electron.json
 
 Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
 fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
 exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
-record is not computed again; one whose SCF does not converge is listed and left out.
+record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors of the levels
+with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
+`--all-electron`: x2c-SVPall with X2C instead of def2-SVP, which has core potentials beyond krypton, and 400 radial
+shells for the reference; `--only` also takes elements, which are then single atoms.
 """
 
 from __future__ import annotations
@@ -14,6 +19,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +48,19 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
             ]
             text = "\n".join([str(len(lines)), "", *lines])
             found[name] = cuanto.Molecule.from_string(text, known["charge"], known["multiplicity"])
-    return found
+    atoms = [name for name in names or [] if name in ATOMIC_NUMBERS]
+    return found | {name: cuanto.Molecule([name], np.zeros((1, 3))) for name in atoms}
 
 
-def errors_of(molecule: Any, backend: Any) -> dict[str, Any]:
-    """Errors and numbers of points by level, for every functional."""
+def errors_of(molecule: Any, backend: Any, factors: list[float], all_electron: bool) -> dict[str, Any]:
+    """Errors and numbers of points by level, for every functional, and by factor of the radial rule."""
     import cuanto
     from cuanto.functionals import XCPotential, get_functional
     from cuanto.grid import GridSettings
     from cuanto.terms import ExchangeCorrelation
 
-    result = cuanto.energy(molecule, "pbe", "def2-svp", backend=backend)
+    basis, options = ("x2c-svpall", {"relativity": "x2c"}) if all_electron else ("def2-svp", {})
+    result = cuanto.energy(molecule, "pbe", basis, backend=backend, **options)
     if not result.converged:
         return {"converged": False}
     D_spq = result.state.D_spq
@@ -63,12 +72,32 @@ def errors_of(molecule: Any, backend: Any) -> dict[str, Any]:
 
     errors: dict[str, Any] = {"converged": True, "points": {}}
     for functional in FUNCTIONALS:
-        exact, _ = integrate(functional, GridSettings(level=(150, 974)))
+        exact, _ = integrate(functional, GridSettings(level=(400 if all_electron else 150, 974)))
         errors[functional] = {}
         for level in LEVELS:
             found, errors["points"][level] = integrate(functional, GridSettings(level=level))
             errors[functional][level] = found - exact
+        by_factor = errors.setdefault("factors", {}) if factors else {}
+        for factor in factors:
+            with radial_factor(int(molecule.numbers.max()), factor):
+                found_of = {level: integrate(functional, GridSettings(level=level))[0] - exact for level in LEVELS}
+            by_factor.setdefault(functional, {})[str(factor)] = found_of
     return errors
+
+
+@contextmanager
+def radial_factor(Z: int, factor: float) -> Iterator[None]:
+    """Another factor in the radial rule of an element."""
+    from cuanto.grid import rules
+
+    usual = rules.treutler_scales
+    scales = usual().copy()
+    scales[Z] = factor
+    rules.treutler_scales = lambda: scales
+    try:
+        yield
+    finally:
+        rules.treutler_scales = usual
 
 
 def show(rows: dict[str, Any]) -> None:
@@ -88,6 +117,10 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--heaviest", type=int, default=36, help="largest atomic number")
     parser.add_argument("--only", nargs="+", help="these molecules")
+    parser.add_argument(
+        "--factors", nargs="*", type=float, default=[], help="of the radial rule of the heaviest element"
+    )
+    parser.add_argument("--all-electron", action="store_true", help="x2c-SVPall with X2C")
     parser.add_argument("--json", help="record, which is continued")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
@@ -98,7 +131,7 @@ def main() -> None:
     for name, molecule in chosen_molecules(given.heaviest, given.only).items():
         if name not in rows:
             start = time.perf_counter()
-            rows[name] = errors_of(molecule, backend)
+            rows[name] = errors_of(molecule, backend, given.factors, given.all_electron)
             print(f"{name:24s}{time.perf_counter() - start:6.1f} s", flush=True)
             save(given.json, {"benchmark": "grid_errors", "machine": machine(backend), "molecules": rows})
     show(rows)

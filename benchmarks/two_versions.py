@@ -3,9 +3,11 @@
     git worktree add ../before COMMIT
     python benchmarks/two_versions.py ../before . --backend cuda --json FILE
     taskset -c 0,1 python benchmarks/two_versions.py ../before . --backend cpu
+    python benchmarks/two_versions.py ../before . --timing-geometries --backend cuda --json FILE
 
 Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
 cached by then) and then `--repeat` times. `first call` is a process from an empty kernel cache, integrals of water.
+`--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead, all in one process.
 Energies that differ by more than 1e-8 Hartree end in exit status 1.
 """
 
@@ -26,26 +28,29 @@ from common import DATA, ROOT, machine, save
 ENERGY = """
 import json, sys, time
 import cuanto
-path, method, basis, settings, repeat = json.loads(sys.argv[1])
-molecule, times = cuanto.Molecule.from_xyz(path), []
-for _ in range(repeat + 1):
-    start = time.perf_counter()
-    found = cuanto.energy(molecule, method, basis, **settings)
-    times.append(time.perf_counter() - start)
-assert found.converged
-print(json.dumps([found.energy, *times[1:]]))
+rows = []
+for path, method, basis, settings, repeat in json.loads(sys.argv[1]):
+    molecule, times = cuanto.Molecule.from_xyz(path), []
+    for _ in range(repeat + 1):
+        start = time.perf_counter()
+        found = cuanto.energy(molecule, method, basis, **settings)
+        times.append(time.perf_counter() - start)
+    assert found.converged
+    rows.append([found.energy, *times[1:]])
+print(json.dumps(rows))
 """
 FIRST = """
 import json, sys, time
 start = time.perf_counter()
 import cuanto
 from cuanto import integrals
-path, _, basis, settings, _ = json.loads(sys.argv[1])
+((path, _, basis, settings, _),) = json.loads(sys.argv[1])
 molecule = cuanto.Molecule.from_xyz(path)
 aux = cuanto.Basis(settings["auxbasis"], molecule)
 integrals.eri_3c(cuanto.Basis(basis, molecule), aux, backend=settings["backend"])
-print(json.dumps([0.0, time.perf_counter() - start]))
+print(json.dumps([[0.0, time.perf_counter() - start]]))
 """
+FIRST_CALL = "first call"
 JK, J = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit"}, {"fitting": "j", "auxbasis": "def2-universal-jkfit"}
 CASES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
     "scf: octadecane RI-HF/cc-pVDZ": ("alkane_18", "rhf", "cc-pvdz", JK),
@@ -55,7 +60,11 @@ CASES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
     "direct_jk: naphthalene HF/6-31G**": ("naphthalene", "rhf", "6-31gss", {"fitting": "none"}),
     "semiempirical: 512 waters PM6": ("water_512", "pm6", None, {}),
     "semiempirical: C166H334 PM6": ("polyethylene_C166", "pm6", None, {}),
-    "first call": ("water_01", "", "cc-pvdz", {"auxbasis": "cc-pvdz-jkfit"}),
+    FIRST_CALL: ("water_01", "", "cc-pvdz", {"auxbasis": "cc-pvdz-jkfit"}),
+}
+TIMING_GEOMETRIES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
+    f"timing geometry: {path.stem} PM6": (f"timing_geometries/{path.stem}", "pm6", None, {})
+    for path in sorted(DATA.glob("timing_geometries/*.xyz"))
 }
 LARGE = ("scf: octadecane RI-HF/cc-pVDZ", "dft: ribavirin RI-PBE/def2-TZVP", "semiempirical: 512 waters PM6")
 """Left out on a CPU, where one of them takes longer than all the others."""
@@ -63,39 +72,46 @@ SAME_ENERGY = 1e-8
 
 
 def path_of(name: str) -> Path:
-    """A geometry of the test data."""
-    return next(DATA.glob(f"*geometries/{name}.xyz"))
+    """A geometry of the test data, by its name, or by folder and name."""
+    return next(DATA.glob(f"{name}.xyz" if "/" in name else f"*geometries/{name}.xyz"))
 
 
-def run(tree: Path, case: str, backend: str, repeat: int) -> list[float]:
-    """Energy and seconds of a case with a checkout."""
-    name, method, basis, settings = CASES[case]
-    given = [str(path_of(name)), method, basis, {**settings, "backend": backend}, repeat]
-    first = case == "first call"
+def run(tree: Path, cases: list[str], backend: str, repeat: int) -> list[list[float]]:
+    """Energy and seconds of every case with a checkout, in one process."""
+    given = []
+    for case in cases:
+        name, method, basis, settings = (CASES | TIMING_GEOMETRIES)[case]
+        given.append([str(path_of(name)), method, basis, {**settings, "backend": backend}, repeat])
+    first = cases == [FIRST_CALL]
     with tempfile.TemporaryDirectory() as empty:
         environment = {**os.environ, "PYTHONPATH": str(tree / "src")} | ({"CUANTO_CACHE": empty} if first else {})
         command = [sys.executable, "-c", FIRST if first else ENERGY, json.dumps(given)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
-        sys.exit(f"{done.stderr.strip()}\n{case} failed with the checkout {tree}")
-    numbers: list[float] = json.loads(done.stdout.splitlines()[-1])
+        sys.exit(f"{done.stderr.strip()}\n{', '.join(cases)} failed with the checkout {tree}")
+    numbers: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
     return numbers
 
 
-def compare(before: Path, after: Path, case: str, backend: str, rounds: int, repeat: int) -> dict[str, Any]:
+def compare(trees: tuple[Path, Path], cases: list[str], backend: str, rounds: int, repeat: int) -> list[dict[str, Any]]:
     """Medians of both checkouts; the first round fills the kernel cache and does not count."""
-    found: dict[Path, list[float]] = {before: [], after: []}
-    energies = set()
-    for turn in range(rounds + (case != "first call")):
-        for tree in (before, after) if turn % 2 else (after, before):
-            energy, *seconds = run(tree, case, backend, repeat)
-            energies.add(energy)
-            if turn or case == "first call":
-                found[tree] += seconds
-    old, new = median(found[before]), median(found[after])
-    print(f"{case:36s} {old:8.3f} s {new:8.3f} s {new / old:6.2f}", flush=True)
-    difference = max(energies) - min(energies)
-    return {"case": case, "before": old, "after": new, "ratio": new / old, "energy_difference": difference}
+    seconds: dict[tuple[Path, str], list[float]] = {(tree, case): [] for tree in trees for case in cases}
+    energies: dict[str, set[float]] = {case: set() for case in cases}
+    warm = cases != [FIRST_CALL]
+    for turn in range(rounds + warm):
+        for tree in trees if turn % 2 else trees[::-1]:
+            for case, (energy, *times) in zip(cases, run(tree, cases, backend, repeat), strict=True):
+                energies[case].add(energy)
+                if turn or not warm:
+                    seconds[tree, case] += times
+    rows = []
+    for case in cases:
+        before, after = (median(seconds[tree, case]) for tree in trees)
+        print(f"{case:40s} {before:8.3f} s {after:8.3f} s {after / before:6.2f}", flush=True)
+        difference = max(energies[case]) - min(energies[case])
+        row = {"case": case, "before": before, "after": after, "ratio": after / before}
+        rows.append(row | {"energy_difference": difference})
+    return rows
 
 
 def main() -> None:
@@ -105,16 +121,18 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=CASES, help="these cases")
+    parser.add_argument("--only", nargs="+", choices=CASES | TIMING_GEOMETRIES, help="these cases")
+    parser.add_argument("--timing-geometries", action="store_true", help="the nine molecules of MOPAC's timings")
     parser.add_argument("--json", help="write the result here")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
 
-    chosen = given.only or [case for case in CASES if given.backend == "cuda" or case not in LARGE]
+    usual = [case for case in CASES if given.backend == "cuda" or case not in LARGE]
+    chosen = given.only or (list(TIMING_GEOMETRIES) if given.timing_geometries else usual)
     record = {"benchmark": "two_versions", "machine": machine(get_backend(given.backend)), "cases": []}
     trees = given.before.resolve(), given.after.resolve()
-    for case in chosen:
-        record["cases"].append(compare(*trees, case, given.backend, given.rounds, given.repeat))
+    for cases in [chosen] if given.timing_geometries else [[case] for case in chosen]:
+        record["cases"] += compare(trees, cases, given.backend, given.rounds, given.repeat)
         save(given.json, record)
     if any(row["energy_difference"] > SAME_ENERGY for row in record["cases"]):
         sys.exit("energies differ")

@@ -113,7 +113,8 @@ def main() -> int:
     options = parser.parse_args()
     file = options.json or RESULTS / f"{options.set}_references_{options.backend}.json"
     there = [] if options.again or not file.exists() else json.loads(file.read_text())["rows"]
-    kept: dict[str, Row] = {row["row"]: row for row in there}
+    known = {key(row) for row in references(options.set)}
+    kept: dict[str, Row] = {row["row"]: row for row in there if row["row"] in known}
     record: Row = {"benchmark": f"{options.set}_references", "machine": machine(get_backend(options.backend))}
     for row in references(options.set):
         if key(row) in kept or options.only not in key(row):

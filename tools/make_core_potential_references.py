@@ -9,8 +9,8 @@ PySCF gets exactly our shells, fitting functions and core potentials, grids with
 Hartree and a norm of the orbital gradient of 1e-9 (4e-9 where rounding does not allow more; rows say which). It starts
 from its own guess, or, where that fails or leads to a higher energy, from our density (`start` of a row). In LANL2DZ
 the local potentials are integrated exactly, because PySCF's quadrature of them is not converged for functions of light
-neighbours; gradients are then differences of energies. Only small molecules have gradients, and those with f functions
-only if J or K is fitted. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
+neighbours; gradients are then differences of energies. Molecules of at most 60 functions up to f have gradients, with
+fitting up to g. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
 displaced by up to 0.02 Angstrom in each direction, so that no element of a gradient vanishes.
 """
 
@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "
 from make_gradient_references import converge, mean_field  # noqa: E402
 
 from cuanto import Basis, Molecule  # noqa: E402
-from gradient_cases import FILES, Row, bases, calculate, key, molecule_of  # noqa: E402
+from gradient_cases import FILES, Row, bases, basis_name, calculate, key, molecule_of  # noqa: E402
 from scf_cases import exact_core_hamiltonian, oracle  # noqa: E402
 
 FILE = FILES["core_potential"]
@@ -47,6 +47,8 @@ STEP = 1e-3
 """Bohr."""
 MAX_FUNCTIONS = 60
 """Largest number of functions of a molecule whose gradient is computed."""
+MAX_MOMENTUM = 3
+"""Largest angular momentum of its functions, if neither J nor K is fitted."""
 ORBITALS = 1e-6
 """Norm of the orbital gradient where only an energy is needed: the error of the energy is about its square."""
 SHIFT = 0.02
@@ -134,6 +136,15 @@ def pentacarbonyl(centre: str) -> Atoms:
     return atoms
 
 
+def dicarbonyl(centre: str) -> Atoms:
+    """Square planar, chlorine atoms beside each other."""
+    place = [(1.0, 0.0), (0.0, 1.0)]
+    atoms: Atoms = [(centre, (0.0, 0.0, 0.0)), *(("Cl", (2.36 * x, 2.36 * y, 0.0)) for x, y in place)]
+    for symbol, length in (("C", 1.85), ("O", 3.00)):
+        atoms += [(symbol, (-length * x, -length * y, 0.0)) for x, y in place]
+    return atoms
+
+
 MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "KH": (diatomic("K", "H", 2.24), 0, 1),
     "CaF": (diatomic("Ca", "F", 1.97), 0, 2),
@@ -163,6 +174,7 @@ MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "SbH3": (trigonal("Sb", "H", 1.70, 91.6), 0, 1),
     "TeH2": (bent("Te", "H", 1.66, 90.3), 0, 1),
     "HI": (diatomic("I", "H", 1.61), 0, 1),
+    "HI-": (diatomic("I", "H", 1.61), -1, 2),
     "IO": (diatomic("I", "O", 1.87), 0, 2),
     "XeF2": (linear("Xe", 0.0, "F", 1.98, "F", -1.98), 0, 1),
     "CsI": (diatomic("Cs", "I", 3.32), 0, 1),
@@ -170,14 +182,14 @@ MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "LaF3": (trigonal("La", "F", 2.08), 0, 1),
     "CeF4": (tetrahedral("Ce", "F", 2.04), 0, 1),
     "GdF3": (trigonal("Gd", "F", 2.03), 0, 8),
-    "TbF3": (trigonal("Tb", "F", 2.01), 0, 1),
+    "TbF2": (bent("Tb", "F", 2.10, 120.0), 0, 2),
     "LuF3": (trigonal("Lu", "F", 1.96), 0, 1),
     "HfCl4": (tetrahedral("Hf", "Cl", 2.32), 0, 1),
     "TaF5": ([*octahedral("Ta", "F", 1.86)[:6]], 0, 1),
     "WF6": (octahedral("W", "F", 1.83), 0, 1),
     "ReO4-": (tetrahedral("Re", "O", 1.72), -1, 1),
     "OsO4": (tetrahedral("Os", "O", 1.71), 0, 1),
-    "IrH3(CO)": ([*octahedral("Ir", "H", 1.60)[:4], ("C", (0.0, -1.85, 0.0)), ("O", (0.0, -3.0, 0.0))], 0, 1),
+    "IrCl2(CO)2-": (dicarbonyl("Ir"), -1, 1),
     "PtCl4 2-": (square("Pt", "Cl", 2.33), -2, 1),
     "cisplatin": (cisplatin(), 0, 1),
     "Pt(NH3)6 4+": (ammines("Pt", 2.07, 6), 4, 1),
@@ -220,17 +232,23 @@ CASES = """
     RhH / uhf / def2-tzvp / none
     PdCO / b3lyp / def2-svp / none
     AgH / rhf / cc-pvtz-pp+cc-pvtz / none
-    AgH / rhf / def2-svp / jk *
-    CdH / upbe / def2-svp / none *
+    AgH / rhf / def2-svp / jk
+    AgH / rhf / def2-tzvp / none
+    CdH / upbe / def2-svp / none
     CdH / uhf / lanl2dz / none
     InCl / rhf / def2-tzvp / none
     SnH4 / rhf / lanl2dz / none
     SbH3 / pbe / cc-pvtz-pp+cc-pvtz / none
     TeH2 / rhf / cc-pvtz-pp+cc-pvtz / none
-    HI / rhf / def2-svp / none *
+    HI / rhf / def2-svp / none
     HI / b3lyp / def2-tzvp / jk
     HI / rhf / lanl2dz / none
-    IO / uhf / def2-svp / none *
+    HI / rhf / lanl2dz+sto-3g / none *
+    HI / rhf / lanl2dz+sto-3g / jk *
+    HI / pbe / lanl2dz+sto-3g / j *
+    HI- / uhf / lanl2dz+sto-3g / none *
+    HI- / upbe / lanl2dz+sto-3g / none *
+    IO / uhf / def2-svp / none
     XeF2 / b3lyp / def2-svp / none
     XeF2 / rhf / cc-pvtz-pp+cc-pvtz / jk
     CsI / rhf / def2-svp / none
@@ -238,7 +256,7 @@ CASES = """
     LaF3 / rhf / def2-svp / none
     CeF4 / rhf / def2-svp / none
     GdF3 / uhf / def2-svp / none
-    TbF3 / rhf / lcecp-1-svp+def2-svp / none
+    TbF2 / uhf / lcecp-1-svp+def2-svp / none
     LuF3 / pbe / def2-svp / none
     HfCl4 / rhf / lanl2dz / jk
     TaF5 / pbe / def2-svp / j
@@ -246,12 +264,12 @@ CASES = """
     WF6 / pbe / def2-svp / j
     ReO4- / rhf / def2-svp / jk
     OsO4 / b3lyp / def2-svp / none
-    IrH3(CO) / rhf / def2-svp / none
+    IrCl2(CO)2- / rhf / def2-svp / none
     PtCl4 2- / rhf / lanl2dz / none
     cisplatin / b3lyp / def2-svp / jk
     Pt(NH3)6 4+ / rhf / def2-svp / jk
     AuCl / rhf / def2-svp / none
-    AuCl / pbe / def2-svp / j *
+    AuCl / pbe / def2-svp / j
     AuH / rhf / cc-pvtz-pp+cc-pvtz / none
     AuH / uhf / stuttgart rsc 1997+6-31g / none
     HgCl2 / pbe / def2-tzvp / none
@@ -315,11 +333,11 @@ def reference(row: Row, start: str) -> Row:
         D_spq = calculate(row | {"gradient": None}).density
         density = D_spq if len(D_spq) == 2 else D_spq[0]
     method = _method(row, mol, orbital, aux)
-    small = orbital.nbf <= MAX_FUNCTIONS and (aux is not None or orbital.l_max < 3)
+    small = orbital.nbf <= MAX_FUNCTIONS and (aux is not None or orbital.l_max <= MAX_MOMENTUM)
     norm = converge(method, density) if small else converge(method, density, ORBITALS)
     found = {"program": f"PySCF {pyscf.__version__}", "start": start, "energy": float(method.e_tot)}
     found |= {"orbital_gradient": norm, "gradient": None}
-    if small and row["basis"] == EXACT:
+    if small and EXACT in basis_name(row):
         found["gradient"] = _differences(row, mol, orbital, aux, method.make_rdm1())
     elif small:
         slope = method.nuc_grad_method()
@@ -339,7 +357,7 @@ def _method(row: Row, mol: Molecule, orbital: Basis, aux: Basis | None) -> Any:
         method = method.density_fit(auxbasis=oracle(mol, aux)._basis, only_dfj=row["fitting"] == "j")
     if row["grid"] is not None:
         method.grids.radii_adjust = None
-    if row["basis"] == EXACT:
+    if EXACT in basis_name(row):
         h_pq = exact_core_hamiltonian(method.mol, orbital)
         method.get_hcore = lambda *_: h_pq
     return method
@@ -366,20 +384,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--start", choices=("PySCF", "cuanto"), default="PySCF", help="guess of the SCF")
     options = parser.parse_args()
-    kept = {} if not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
     for row in sorted(cases(), key=lambda row: len(row["geometry"])):
         start = time.perf_counter()
-        there = kept.get(key(row))
+        there = stored().get(key(row))
         if options.only not in key(row) or (there and there["geometry"] == row["geometry"] and not options.again):
             continue
         try:
-            kept[key(row)] = reference(row, options.start)
+            found = reference(row, options.start)
         except (RuntimeError, np.linalg.LinAlgError) as error:
             print(f"{key(row):60} {error}: try --start cuanto", flush=True)
             continue
-        print(f"{key(row):60} {kept[key(row)]['energy']:.9f}, {time.perf_counter() - start:.1f} s", flush=True)
+        print(f"{key(row):60} {found['energy']:.9f}, {time.perf_counter() - start:.1f} s", flush=True)
+        kept = stored() | {key(row): found}  # another process may have added rows
         text = ",\n ".join(json.dumps(kept[key(one)] | one) for one in cases() if key(one) in kept)
         FILE.write_text(f"[{text}]\n")
+
+
+def stored() -> dict[str, Row]:
+    """The rows of the file by name."""
+    return {key(row): row for row in json.loads(FILE.read_text())} if FILE.exists() else {}
 
 
 if __name__ == "__main__":

@@ -47,6 +47,8 @@ MOLECULES: dict[str, tuple[str, int, int]] = {
     "hydrogen bromide": ("Br 0 0 0; H 0.3 0.4 1.35", 0, 1),
     "hydrogen bromide cation": ("Br 0 0 0; H 0.3 0.4 1.35", 1, 2),
     "silver hydride": ("Ag 0 0 0; H 0.3 0.4 1.55", 0, 1),
+    "gold hydride": ("Au 0 0 0; H 0.3 0.4 1.45", 0, 1),
+    "mercury hydride": ("Hg 0 0 0; H 0.3 0.4 1.65", 0, 2),
     "hydrogen iodide": ("I 0 0 0; H 0.3 0.4 1.55", 0, 1),
 }
 """Angstrom, charge, multiplicity."""
@@ -69,6 +71,9 @@ TABLE = f"""
     silver hydride / rhf / {BASIS} / none / point
     hydrogen iodide / rhf / {BASIS} / none / point
     hydrogen iodide / rhf / {BASIS} / none / gaussian
+    gold hydride / rhf / {BASIS} / jk / point
+    gold hydride / rhf / {BASIS} / none / point
+    mercury hydride / uhf / {BASIS} / jk / point
 """
 ATOMS_IN_SAMPLE = ("Ne", "Kr")
 

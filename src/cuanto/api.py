@@ -21,7 +21,7 @@ from cuanto.integrals.engine import resolve
 from cuanto.memory import retry_with_less_memory
 from cuanto.methods import Calculation, GaussianResult, Request, Result
 from cuanto.methods.hints import hints
-from cuanto.methods.result import run_iterations
+from cuanto.methods.history import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
@@ -101,6 +101,16 @@ def gradient(
     return _warned(solve(request, on_iteration, gradient=True))
 
 
+def gradient_along_path(
+    molecule: Molecule, method: str, basis: BasisChoice | Basis | None = None, **options: Any
+) -> Result:
+    """Energy and gradient of one of several geometries that must have the same state, as in an optimisation: what
+    `gradient` computes, but without a search for the lowest state.
+    """
+    request = replace(Request.of(molecule, method, basis, **tight_keywords(options)), single_point=False)
+    return _warned(solve(request, gradient=True))
+
+
 def _warned(result: Result) -> Result:
     """Warn those who called a public function about a result that did not converge."""
     if not result.converged:
@@ -138,6 +148,7 @@ def _solve(
         calculation.begin_gradient()
     context = calculation.context
     state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
+    errors = calculation.known_errors(state)
     return GaussianResult(
         molecule=context.request.molecule,
         method=context.model.name,
@@ -146,12 +157,13 @@ def _solve(
         options=request.scf,
         timings=context.timings,
         history=history,
-        notes=calculation.notes(state),
+        notes=calculation.notes(state, errors),
         basis=context.basis,
         settings=context.options,
         gradients=calculation.gradient(state) if gradient else None,
         S_pq=calculation.core.S_pq,
         partition=calculation.partition,
+        known_errors=errors,
     )
 
 

@@ -198,7 +198,13 @@ class ScfOptions:
     orthonormal basis, and the energy is then right to about its square.
     """
 
-    max_iterations: int = number(100, 1, 1_000_000, "Largest number of Fock matrices.")
+    max_iterations: int = number(
+        100,
+        1,
+        1_000_000,
+        "Largest number of iterations. Products of the orbital Hessian in second-order steps and in tests of stability "
+        "are not counted.",
+    )
     energy_tolerance: float = number(1e-9, 1e-14, 1.0, "Largest change of the energy.", unit="Hartree")
     gradient_tolerance: float = number(1e-5, 1e-12, 1.0, "Largest norm of FDS - SDF.", unit="Hartree")
     dipole_tolerance: float = number(
@@ -216,7 +222,7 @@ class ScfOptions:
         "auto",
         ("auto", "diis", "adiis", "descent", "none"),
         "DIIS; ADIIS (interpolation that lowers the energy); direct minimisation until DIIS is safe (descent); auto: "
-        "DIIS, rescued by ADIIS and, where that does not help, by descent.",
+        "DIIS, rescued by ADIIS and, where that does not help, by descent and Newton steps.",
     )
     history: int = number(8, 2, 12, "Matrices that ADIIS keeps; DIIS keeps 1.5 times as many.")
     damping: float = number(0.0, 0.0, 0.95, "Fraction of the last Fock matrix that is kept far from convergence.")
@@ -244,8 +250,15 @@ class ScfOptions:
         "auto",
         ("auto", "none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
-        "follow in semiempirical methods for transition metals, lanthanides and noble gases (up to 2000 orbitals), "
-        "otherwise none.",
+        "follow for atoms with open d or f shells, where DIIS has failed, and in semiempirical methods for transition "
+        "metals, lanthanides and noble gases (up to 2000 orbitals), otherwise none.",
+    )
+    search: str = choice(
+        "auto",
+        ("auto", "none"),
+        "Look for the lowest state from several starting points; auto: in unrestricted calculations of molecules with "
+        "open d or f shells, or of clusters such as B2 and C2, if no guess is given and atoms do not move.",
+        BASIS_METHODS,
     )
     unconverged_gradient: bool = option(
         False, "switch", "Compute gradients even if the SCF did not converge; they are not derivatives of the energy."

@@ -20,7 +20,10 @@ from cuanto.backends.cuda import compilers, helper, start
 from cuanto.backends.cuda.compilers import Compilers
 from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
 from cuanto.backends.cuda.operations import OPERATIONS, operands
+from cuanto.backends.kinds import Kind
+from cuanto.backends.programs import is_cached
 from cuanto.errors import CompilerError
+from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 from scripted import run_python, wait_until
 
@@ -63,6 +66,19 @@ def test_the_helper_compiles_what_is_needed_later(made: Compilers) -> None:
     assert bad is not None
     with pytest.raises(CompilerError, match="undefined"):
         bad.result(timeout=60)
+
+
+def test_the_helper_makes_kernels_of_classes_for_later_processes(made: Compilers) -> None:
+    """Those of (pp|ss), and nothing for (dd|dd), whose straight-line code would be too long."""
+    p, s, d = (Shells((l, l)) for l in (1, 0, 2))
+    for _ in range(2):  # the second request is the same
+        made.expect(("coulomb", p, s, "hgp"), 1, "double")
+        made.expect(("coulomb", d, d, "hgp"), 1, "double")
+    made.finish()
+    assert is_cached("coulomb", p, s, "hgp", levels=True) and is_cached("coulomb", d, d, "hgp", levels=True)
+    source = Kind("coulomb", p, s, "hgp", 1).list_source("double")
+    assert made.path(source).exists() and Compilers(ARCHITECTURE).request(source) is None
+    assert len(list(disk.cache_folder().glob("*.cubin"))) == 1
 
 
 def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(

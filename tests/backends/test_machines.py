@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from ctypes.util import find_library
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -92,6 +93,20 @@ def test_linear_algebra_that_is_not_openblas_is_left_alone(monkeypatch: pytest.M
         with blas.one_thread:
             pass
     blas._control.cache_clear()
+
+
+def test_linear_algebra_loaded_during_a_calculation_gets_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SciPy brings a BLAS of its own, whose threads would change the last digits of the first calculation."""
+    counts = {"numpy": 4, "scipy": 8}
+    control = {name: (partial(counts.get, name), partial(counts.__setitem__, name)) for name in counts}
+    loaded = [control["numpy"]]
+    monkeypatch.setattr(blas, "_controls", lambda: loaded)
+    with blas.one_thread:
+        loaded.append(control["scipy"])
+        assert counts == {"numpy": 1, "scipy": 8}
+        assert blas.scipy_linalg().__name__ == "scipy.linalg" and counts == {"numpy": 1, "scipy": 1}
+        blas.one_thread.include()
+    assert counts == {"numpy": 4, "scipy": 8}
 
 
 # ---------------------------------------------------------------------------------------------------------- NVRTC

@@ -49,10 +49,10 @@ def atoms(*symbols: str) -> Molecule:
         ("cc-pwCVTZ", "jk", "cc-pvtz-jkfit"),
         ("cc-pv6z", "jk", "cc-pv5z-jkfit"),
         ("def2-SVP", "jk", "def2-universal-jkfit"),
-        ("def2-TZVPPD", "j", "def2-universal-jfit"),
+        ("def2-TZVPPD", "j", "def2-universal-jkfit"),
         ("x2c-SVPall", "j", "x2c-jfit"),
         ("6-31G**", "jk", "def2-universal-jkfit"),
-        ("STO-3G", "j", "def2-universal-jfit"),
+        ("STO-3G", "j", "def2-universal-jkfit"),
         ("orbitals.nw", "jk", "def2-universal-jkfit"),
     ],
 )
@@ -154,6 +154,6 @@ def test_core_potentials_have_the_universal_set() -> None:
     molecule = atoms("I", "Gh-I", "U")
     sets = {"I": "lanl2dz", "U": "stuttgart rsc 1997"}
     assert auxiliary_basis(Basis(sets, molecule), molecule).name == "I: def2-universal-jkfit, U: autoaux"
-    assert auxiliary_basis(Basis("lanl2dz", atoms("Gh-I", "H")), atoms("Gh-I", "H"), "j").name == "def2-universal-jfit"
+    assert auxiliary_basis(Basis("lanl2dz", atoms("Gh-I", "H")), atoms("Gh-I", "H"), "j").name == "def2-universal-jkfit"
     assert auxiliary_basis(Basis("jorge-DZP", atoms("I")), atoms("I")).name == "autoaux"
     assert auxiliary_basis(Basis("cc-pv5z-pp", atoms("I")), atoms("I")).name == "autoaux"

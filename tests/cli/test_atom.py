@@ -262,6 +262,11 @@ def test_an_optimised_set_is_used_in_a_molecule(capsys: pytest.CaptureFixture[st
     assert -2.86168 < energy < -2.8615  # the limit is -2.861680
 
 
+def test_one_contraction_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert atom(*SMALL, "--export", "he.nw", "--contract", "--contract-x2c") == 2
+    assert "--contract and --contract-x2c were given: choose one of them" in capsys.readouterr().err
+
+
 def test_too_few_evaluations_are_status_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert atom(*SMALL, "--optimise", "--max-evaluations", "12", "--method", "cobyqa") == 1
     assert "NOT converged in 12 evaluations" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.special import eval_legendre, ive
 
 from cuanto import Basis, core_potentials, integrals
 from cuanto.backends import get_backend
@@ -151,6 +152,28 @@ def test_tight_functions_at_a_distance_against_the_closed_form() -> None:
     p, norm = a[:, None] + a, (2 * a / np.pi) ** 0.75
     expected = c * np.outer(norm, norm) * (np.pi / (p + z)) ** 1.5 * np.exp(-p * z / (p + z) * distance**2)
     np.testing.assert_allclose(V_pq, expected, rtol=ROUNDING)
+
+
+def test_projected_tight_functions_of_two_neighbours() -> None:
+    """s functions of neighbours against their expansion in Bessel functions; PySCF 2.14 neglects such pairs."""
+    R_ax = np.array([[0.0, 0.0, 0.0], [3.8, 0.2, 0.0], [-1.8, 3.3, 0.1]])
+    exponents, z, coefficients = [1268.0, 0.36], 0.133, (0.034, -1.1, 2.0)
+    basis = Basis.from_shells([shell(atom, 0, [a], [[1.0]]) for atom in (1, 2) for a in exponents], R_ax)
+    projected = tuple((RadialTerm(2, z, c),) for c in coefficients)
+    V_pq = core_potentials.matrix(basis, [CorePotential(54, (), projected), None, None], backend="cpu")
+    r, dr = np.linspace(1e-6, 12.0, 100_001, retstep=True)
+    centres = [(R_ax[atom], a) for atom in (1, 2) for a in exponents]
+    expected = np.zeros_like(V_pq)
+    for l, c in enumerate(coefficients):
+        radial_p = []  # of exp(-a |r - R|^2), whose expansion has i_l(2 a r R)
+        for R_x, a in centres:
+            R = np.linalg.norm(R_x)
+            bessel = np.sqrt(np.pi / (4 * a * r * R)) * ive(l + 0.5, 2 * a * r * R)
+            radial_p.append((2 * a / np.pi) ** 0.75 * bessel * np.exp(-a * (r - R) ** 2))
+        weight = 4 * np.pi * (2 * l + 1) * c * np.exp(-z * r**2) * r**2 * dr
+        units = np.array([R_x / np.linalg.norm(R_x) for R_x, _ in centres])
+        expected += eval_legendre(l, units @ units.T) * ((np.array(radial_p) * weight) @ np.array(radial_p).T)
+    np.testing.assert_allclose(V_pq, expected, rtol=0, atol=EXACT)
 
 
 def test_projected_tight_functions_need_more_panels() -> None:

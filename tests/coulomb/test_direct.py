@@ -18,7 +18,7 @@ from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK
 from cuanto.kernels.build import general_source, source_of
-from cuanto.kernels.direct import cuda_digest, cuda_select
+from cuanto.kernels.direct import cuda_digest, cuda_expand, cuda_select
 from cuanto.kernels.spec import KernelSpec, Shells
 from direct_reference import (
     DATA,
@@ -80,13 +80,13 @@ KINDS = ("symmetric", "antisymmetric", "general")
 @pytest.mark.parametrize("one_pass", [True, False])
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 @pytest.mark.parametrize("case", SMALL, ids=str)
-@on("cpu-table", "cuda-group")
+@on("cpu-table", "cuda-group", "cuda-block")
 def test_every_kind_of_shell_and_density(name: str, case: Case, algorithm: str, one_pass: bool) -> None:
     check(backend(name), bundle(case)[0], KINDS, algorithm=algorithm, one_pass=one_pass)
 
 
 @pytest.mark.parametrize("one_pass", [True, False])
-@on("cpu-table", "cuda-group")
+@on("cpu-table", "cuda-group", "cuda-block")
 def test_f_functions(name: str, one_pass: bool) -> None:
     check(backend(name), bundle(WITH_F)[0], KINDS, algorithm="hgp", one_pass=one_pass)
 
@@ -127,7 +127,7 @@ def few_shells(momenta: str) -> Basis:
     for atom, letter in enumerate(momenta):
         table = rng.uniform(0.3, 1.0, (2, 2 if atom == 0 else 1))
         exponents = rng.uniform(0.3, 3.0, 2)
-        shells.append(Shell.from_table(atom, "spdf".index(letter.lower()), exponents, table, letter.islower()))
+        shells.append(Shell.from_table(atom, "spdfgh".index(letter.lower()), exponents, table, letter.islower()))
     return Basis.from_shells(shells, rng.normal(size=(len(shells), 3)))
 
 
@@ -137,12 +137,29 @@ def test_group_kernels_on_simt(name: str, momenta: str, kind: str) -> None:
     check(backend(name), few_shells(momenta), (kind,), one_pass=True)
 
 
+@pytest.mark.parametrize("momenta, kind", [("sp", "general"), ("sD", "symmetric"), ("gs", "symmetric")])
+@on("simt-block", "cuda-block")
+def test_blocks_of_threads(name: str, momenta: str, kind: str) -> None:
+    check(backend(name), few_shells(momenta), (kind,), one_pass=True)
+
+
+@on("simt-block", "simt-block-scratch", "cuda-block")
+def test_long_contractions_by_blocks_of_threads(name: str) -> None:
+    """More primitives than a block treats at once, in up to nine columns, and pairs of different lengths."""
+    rng = np.random.default_rng(7)
+    long = Shell.from_table(0, 0, 0.3 * 1.6 ** np.arange(9), rng.normal(size=(9, 3)), True)
+    shells = [long, Shell.from_table(1, 1, [2.0, 0.8, 0.3], rng.normal(size=(3, 3)), True)]
+    basis = Basis.from_shells(shells, rng.normal(size=(2, 3)))
+    check(backend(name), basis, ("symmetric",), one_pass=False)
+    check(backend(name), basis, ("symmetric",), one_pass=True)
+
+
 @on("simt-thread")
 def test_thread_kernels_on_simt(name: str) -> None:
     check(backend(name), few_shells("sp"), ("general",), algorithm="hgp", one_pass=True)
 
 
-@on("cpu-table", "simt-group", "cuda-group", "cuda-thread")
+@on("cpu-table", "simt-group", "simt-block", "cuda-group", "cuda-block", "cuda-thread")
 def test_a_single_shell(name: str) -> None:
     """(ss|ss) = 2 sqrt(a / pi) of a normalised s function."""
     basis = Basis.from_shells([Shell.from_table(0, 0, [0.8], [[1.0]], True)], [[0.1, 0.2, 0.3]])
@@ -195,6 +212,10 @@ TEXTS = {
     "digest 6 6 6": cuda_digest("float", (6, 6, 6)),
     "group": general_source("group", "double", "list"),
     "group float": general_source("group", "float", "list"),
+    "expand": cuda_expand("double"),
+    "expand float": cuda_expand("float"),
+    "block": general_source("quartet_block", "double", "list"),
+    "block float": general_source("quartet_block", "float", "list"),
     "straight": source_of(STRAIGHT),
     "straight md": source_of(replace(STRAIGHT, algorithm="md", columns=2)),
     "straight float": source_of(replace(STRAIGHT, real="float")),

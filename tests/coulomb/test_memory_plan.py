@@ -44,10 +44,11 @@ def test_everything_is_stored_if_it_fits() -> None:
     assert SIZES.in_core == 100 + 10 + 1200 + COLUMNS * 2
     plan = make_plan(SIZES, SIZES.in_core)
     assert (plan.mode, plan.kept, plan.columns, plan.aux_at_once) == ("in-core", 3, COLUMNS, 50)
-    more = replace(SIZES, columns=COLUMNS + 6)
-    assert make_plan(more, SIZES.in_core + 9).columns == COLUMNS + 4
-    assert make_plan(more, SIZES.in_core + 9).expected == SIZES.in_core + 8
-    assert make_plan(more, 10 * SIZES.in_core).columns == COLUMNS + 6
+    more = replace(SIZES, columns=3 * COLUMNS + 6)
+    assert make_plan(more, SIZES.in_core + 9).columns == COLUMNS + 2  # three passes of equal size
+    assert make_plan(more, SIZES.in_core + 9).expected == SIZES.in_core + 4
+    assert make_plan(more, 10 * SIZES.in_core).columns == 3 * COLUMNS + 6
+    assert make_plan(replace(SIZES, columns=COLUMNS + 6), SIZES.in_core + 9).columns == COLUMNS
 
 
 def test_less_memory_stores_less() -> None:

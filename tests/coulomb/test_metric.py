@@ -20,7 +20,13 @@ from cuanto.backends.linalg import inverse_triangle
 from cuanto.basis import Shell
 from cuanto.coulomb import metric
 from cuanto.coulomb.fitting import FittedJK
-from cuanto.coulomb.metric import FittingMetric, ModifiedFactor, default_delta, modified_cholesky
+from cuanto.coulomb.metric import (
+    FittingMetric,
+    ModifiedFactor,
+    default_delta,
+    modified_cholesky,
+    smallest_eigenvalue,
+)
 from cuanto.errors import InputError
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 
@@ -76,6 +82,22 @@ def test_rows_anywhere_in_memory() -> None:
     np.testing.assert_allclose(expected, np.linalg.solve(np.linalg.cholesky(V), rows.T).T, rtol=0, atol=1e-14)
     for apart in (np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2], np.repeat(rows, 2, axis=1)[:, ::2]):
         assert np.array_equal(metric.half_solve(apart), expected) and np.array_equal(apart, expected)
+
+
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+@pytest.mark.parametrize(("smallest", "method"), [(30.0, "cholesky"), (3.0, "modified cholesky")])
+def test_a_small_eigenvalue_that_none_would_raise(smallest: float, method: str, device: Any) -> None:
+    """A pivot that is not safe, but an eigenvalue that is: block eigenvalues are not smaller, and none is raised."""
+    n, backend = 60, device()
+    A = np.eye(n)
+    A[0, -1] = A[-1, 0] = 1.0 - smallest * default_delta(A)
+    inverse, pivot = CpuBackend().linalg.inverse_factor(A.copy())
+    found = smallest_eigenvalue(inverse, CpuBackend())
+    assert found == pytest.approx(np.linalg.eigvalsh(A)[0], rel=0.01, abs=0.0) and found < pivot < 1e3 * default_delta(
+        A
+    )
+    metric = FittingMetric(backend.to_device(A), backend)
+    assert metric.report.method == method and metric.report.raised == 0
 
 
 @given(st.integers(2, 12), st.integers(0, 2**31))

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cuanto import Basis, Molecule
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.basis import Shell
 from cuanto.errors import InputError
 from cuanto.grid.batches import cut_into_pieces
 from cuanto.grid.cost import COSTS, choose_partition
@@ -125,6 +127,19 @@ def test_grid_keeps_weights_merges_equal_lists_and_is_padded(name: str) -> None:
     R_x = mol.R_ax[0]
     density = (2.0 / np.pi) ** 1.5 * np.exp(-2.0 * ((grid.position_xg.T - R_x) ** 2).sum(axis=1))
     assert abs(grid.w_g @ density - 1) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["cpu", "simt"])
+def test_points_close_to_a_heavy_nucleus_are_kept(name: str) -> None:
+    """Their weights are small, but the density is not."""
+    mol = Molecule(["Xe", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 3.2]])
+    a, backend = 1e6, get_backend(name)
+    orbital = Basis.from_shells([Shell.from_table(atom, 0, [0.3], [[1.0]], True) for atom in (0, 1)], mol.R_ax)
+    grid = on_host(make_grid(mol, orbital, GridSettings(level=(300, 50)), backend), backend)
+    density = (2 * a / np.pi) ** 1.5 * np.exp(-2 * a * (grid.position_xg**2).sum(axis=0))
+    assert grid.w_g @ density == pytest.approx(1.0, abs=1e-10)
+    far = molecular_points(mol, GridSettings(level=(300, 50)))
+    assert np.count_nonzero(grid.w_g) < 0.97 * len(far)
 
 
 @pytest.mark.parametrize("partition", ["becke", "stratmann"])

@@ -16,7 +16,7 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.grid.partition import divide
-from cuanto.grid.points import angular_numbers, atomic_points, molecular_points
+from cuanto.grid.points import NEGLIGIBLE_ENERGY, angular_numbers, atomic_points, molecular_points
 from cuanto.grid.rules import DEGREES, RADIAL_RULES, bragg_slater_radii, lebedev, radial_rule, treutler_scales
 from cuanto.grid.settings import LEVELS, PARTITIONS, GridSettings
 from cuanto.kernels.grid_setup import near_source, weights_source
@@ -89,6 +89,17 @@ def test_levels_grow_and_exact_numbers_are_exact() -> None:
     sizes = [len(atomic_points(8, GridSettings(level=level))[1]) for level in LEVELS]
     assert sizes == sorted(sizes) and len(set(sizes)) == len(sizes)
     assert len(atomic_points(8, GridSettings(level=(99, 590)))[1]) == 99 * 590
+
+
+@pytest.mark.parametrize("Z", [1, 8, 29])
+def test_only_shells_of_negligible_energy_are_left_out(Z: int) -> None:
+    """Exchange of the density of a hydrogen-like atom; whole shells, so that angular rules do not matter."""
+    settings = GridSettings(level=(100, 194))
+    (r_gx, w_g, _), (_, kept_g, _) = (atomic_points(Z, settings, least) for least in (0.0, NEGLIGIBLE_ENERGY))
+    assert 0 <= len(w_g) - len(kept_g) <= 20 * 194 and np.array_equal(w_g[-len(kept_g) :], kept_g)
+    rho_g = 2 * Z**3 / pi * np.exp(-2 * Z * np.sqrt((r_gx**2).sum(axis=1)))
+    e_g = w_g * rho_g ** (4 / 3)
+    assert e_g[: len(w_g) - len(kept_g)].sum() < 1e-11
     assert len(atomic_points(8, GridSettings(level=(99, 590), pruning="nwchem"))[1]) < 99 * 590
     assert GridSettings.of("99x590").level == GridSettings.of((99, 590)).level == (99, 590)
     assert GridSettings.of(GridSettings(level="coarse"), partition="stratmann").partition == "stratmann"
@@ -160,7 +171,9 @@ def test_weights_equal_those_of_pyscf(partition: str) -> None:
     w_g = cell_weights(points, groups, mol, partition, get_backend("cpu"))
     distance, same = cKDTree(r_gx).query(points.r_gx[groups.order])
     assert distance.max() < 1e-10 and len(set(same.tolist())) == len(w_g)
-    assert np.allclose(w_g, expected[same], rtol=1e-9, atol=1e-12)
+    kept = w_g != 0.0
+    assert np.allclose(w_g[kept], expected[same][kept], rtol=1e-9, atol=1e-12)
+    assert (expected[same][~kept] <= 1.001e-12 * points.w_g[groups.order][~kept]).all()  # negligible shares
 
 
 @pytest.mark.parametrize("partition", ["becke", "stratmann"])

@@ -125,3 +125,11 @@ def test_several_arrays_come_back_together() -> None:
     found = device.download([whole, whole.T, whole.sum(), whole[:, 1]])
     for host, there in zip(found, (whole, whole.T, whole.sum(), whole[:, 1]), strict=True):
         assert host.shape == there.shape and np.array_equal(host, device.to_host(there))
+
+
+@pytest.mark.parametrize("method", ["uhf", "pbe"])
+def test_search_for_the_lowest_state(method: str) -> None:
+    boron = cuanto.Molecule.from_string("2\n\nB 0 0 0\nB 0 0 1.59\n", multiplicity=3)
+    here, there = both(molecule=boron, method=method, basis=basis("def2-svp", boron), fitting="none")
+    assert here.converged and there.converged and abs(here.energy - there.energy) < SAME
+    assert [note for note in there.notes if note.startswith("search: 4 starting points")]

@@ -132,7 +132,7 @@ def test_properties_without_memory_are_left_out(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_fitting_set_is_named() -> None:
     assert fitting_line(compute("hf", "sto-3g")) == "J and K fitted in def2-universal-jkfit"
-    assert fitting_line(compute("pbe", "sto-3g")) == "J fitted in def2-universal-jfit"
+    assert fitting_line(compute("pbe", "sto-3g")) == "J fitted in def2-universal-jkfit"
     assert fitting_line(compute("hf", "sto-3g", fitting="none")) == fitting_line(compute("pm6")) == ""
 
 

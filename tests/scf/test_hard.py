@@ -11,10 +11,11 @@ import pytest
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.options import ScfOptions
-from cuanto.scf import accelerator, diis, loop, rotations, stability
+from cuanto.scf import accelerator, diis, loop, rotations
 from cuanto.scf.accelerator import FIRST_STEPS, GIVE_UP_ITERATIONS, Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diis import MAX_INTERPOLATED, History
+from cuanto.scf.hessian import Hessian
 from cuanto.scf.loop import Density, fock
 from cuanto.scf.state import State
 from cuanto.system.masses import dipole_origin
@@ -284,7 +285,7 @@ def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
     given = record("open_shell", molecule="CH3", method="UHF", basis="cc-pvdz")
     found, _ = run_in_core(given, method=method, gradient_tolerance=1e-8)
     problem = problem_in_core(given, method)
-    hessian = stability._Hessian(problem, found.state)
+    hessian = Hessian(problem, found.state)
     x = np.random.default_rng(5).normal(size=len(hessian.diagonal))
     x /= np.linalg.norm(x)
 

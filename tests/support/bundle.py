@@ -156,6 +156,12 @@ BACKENDS: dict[str, Callable[[], Backend | None]] = {
     "cuda-group": lambda: CudaBackend("group"),
     "cuda-thread": lambda: CudaBackend("thread"),
 }
+BLOCKS: dict[str, Callable[[], Backend]] = {
+    "simt-block": lambda: SimtBackend("quartet_block"),
+    "simt-block-scratch": lambda: SimtBackend("quartet_block", shared_limit=4000),  # sums in global memory
+    "cuda-block": lambda: CudaBackend("quartet_block"),
+}
+"""Blocks of threads for a quartet of shells, for direct J and K."""
 
 
 def on(*names: str) -> pytest.MarkDecorator:
@@ -165,7 +171,7 @@ def on(*names: str) -> pytest.MarkDecorator:
 
 @cache
 def backend(name: str) -> Backend | None:
-    return BACKENDS[name]()
+    return {**BACKENDS, **BLOCKS}[name]()
 
 
 def evaluate(

@@ -81,6 +81,7 @@ def sources() -> list[Source]:
     chosen = []
     chosen += [direct.cpu_digest("double"), direct.cuda_digest("double", None), direct.cuda_select()]
     chosen += [direct.cpu_forces("double"), direct.cuda_select(forces=True)]
+    chosen += [direct.cpu_matrices("double"), direct.cpu_expand()]
     chosen += [exchange_force.force_kernels(*pairs, "double", 10**5)[0].source for pairs in FORCE_CLASSES]
     for target in TARGETS:
         chosen += [hermite_build.straight_source(target, 2, 1, 1, "double")]

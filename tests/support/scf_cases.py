@@ -134,7 +134,8 @@ def run_record(given: dict[str, Any], **options: Any) -> Result:
     orbital = basis(given["basis"], mol, spherical=not given["cartesian"])
     kind = {"n": "none", "RI-J and RI-K": "jk", "RI-J, exact K": "j"}
     fitting = kind.get(given["fitting"]) or kind[given["fitting"][0]]
-    settings: dict[str, Any] = {"method": given["method"].lower(), "backend": "cpu", "fitting": fitting, **options}
+    settings: dict[str, Any] = {"method": given["method"].lower(), "backend": "cpu", "fitting": fitting}
+    settings |= {"search": "none", **options}
     name = settings.pop("auxbasis", given["auxbasis"])
     aux = basis(name, mol, spherical=orbital.spherical) if name else None
     return cuanto.energy(mol, basis=orbital, auxbasis=aux, **settings)
@@ -177,7 +178,8 @@ def calculation_with(
     builder: Any, mol: cuanto.Molecule, method: str, orbital: cuanto.Basis, **options: Any
 ) -> Calculation:
     """J and K by `builder`, on the CPU."""
-    context = Context.of(Request.of(mol, method, orbital, backend="cpu", fitting="none", **options))
+    options = {"backend": "cpu", "fitting": "none", "search": "none", **options}
+    context = Context.of(Request.of(mol, method, orbital, **options))
     core = core_hamiltonian(context)
     return Calculation(context, core, make_terms(context, core, Builders(builder, builder, builder)))
 

@@ -103,6 +103,17 @@ def test_a_heavy_element_without_relativity_is_noted() -> None:
     assert not any("without relativity" in note for note in water().notes)
 
 
+def test_core_potentials_are_refused() -> None:
+    """They include relativity; ghost atoms have none and are accepted."""
+    mol = cuanto.Molecule(["I", "H"], [[0, 0, 0], [0, 0, 3.0]])
+    with pytest.raises(InputError, match="relativity='x2c' is for all-electron basis sets: core potentials include"):
+        cuanto.energy(mol, "hf", basis({"I": "lanl2dz", "H": "sto-3g"}, mol), relativity="x2c", backend="cpu")
+    ghost = cuanto.Molecule(["He", "Gh-I"], [[0, 0, 0], [0, 0, 5.0]])
+    orbital = basis({"I": "lanl2dz", "He": "sto-3g"}, ghost)
+    found = cuanto.energy(ghost, "hf", orbital, relativity="x2c", fitting="none", backend="cpu")
+    assert found.converged
+
+
 def test_what_it_does_not_apply_to() -> None:
     mol = cuanto.Molecule.from_string(WATER)
     with pytest.raises(InputError, match="does not apply to pm6"):

@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 
-from cuanto.atomic.atom import AtomBasis, AtomResult
+from cuanto.arrays import Array
+from cuanto.atomic.atom import Atom, AtomBasis, AtomResult
 from cuanto.atomic.species import LETTERS, SPECIES
+from cuanto.basis import Shell
 from cuanto.basis.formats import shell_to_exchange
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import InputError, require
+from cuanto.scf.atoms import solve
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quote
+from cuanto.terms.x2c import OneElectronModel
 
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
@@ -38,9 +43,19 @@ def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") ->
     return ElementTable(symbol, tuple(shells), source)
 
 
+@dataclass(frozen=True)
+class Contraction:
+    """A contraction to the occupied orbitals of the atom, with scalar relativity (`x2c`) or without.
+
+    The `diffuse` most diffuse primitives of each momentum are added.
+    """
+
+    diffuse: int = 1
+    x2c: bool = False
+
+
 def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
-    """A table of the occupied orbitals of a non-relativistic atom, and the `diffuse` most diffuse primitives of each
-    momentum.
+    """A table of the occupied orbitals of a non-relativistic atom.
 
     Relativistic spinors are unsuitable for a non-relativistic molecule, because relativity contracts their inner
     shells.
@@ -48,18 +63,53 @@ def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: 
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
     require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
-    shells: list[ShellTable] = []
-    for l, zeta in enumerate(exponents_by_momentum(result.atom.basis)):
-        columns = [spinor for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
+    zeta_l, columns_l = exponents_by_momentum(result.atom.basis), []
+    for l, zeta in enumerate(zeta_l):
+        columns = [spinor.P_p for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
         exponents = result.atom.basis.exponents[2 * l]
         if len(exponents) != len(zeta):
             raise InputError(f"{LETTERS[l]} of {symbol}: a contraction needs equal exponents of both symmetries")
-        if columns:
-            order = np.argsort(-exponents)
-            C_pi = np.column_stack(
-                [spinor.P_p[order] * np.sign(spinor.P_p[np.argmax(abs(spinor.P_p))]) for spinor in columns]
-            )
-            shells.append(ShellTable(l, tuple(zeta), tuple(tuple(map(float, row)) for row in C_pi)))
+        order = np.argsort(-exponents)
+        columns_l.append(np.array(columns).reshape(-1, len(zeta)).T[order])
+    return _contracted(symbol, zeta_l, columns_l, diffuse, source)
+
+
+def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+    """A table of the occupied orbitals of an atom with spin-free X2C, for molecules with `relativity="x2c"`.
+
+    Electrons of a subshell are spread evenly over its components; a nucleus of finite size is a Gaussian.
+    """
+    zeta_l = exponents_by_momentum(atom.basis)
+    shells = [Shell.from_table(0, l, [a], [[1.0]], True) for l, zeta in enumerate(zeta_l) for a in zeta]
+    model = OneElectronModel(c, gaussian_nuclei=atom.nucleus.model != "point")
+    electrons = _electrons_by_momentum(atom)
+    found = solve(round(atom.nucleus.charge), electrons, [s for s in shells if s.l < len(electrons)], None, model)
+    require(found.converged, f"the X2C orbitals of {symbol} did not converge: no contraction")
+    columns_l = list(found.C_lai) + [np.empty((len(zeta), 0)) for zeta in zeta_l[len(found.C_lai) :]]
+    return _contracted(symbol, zeta_l, columns_l, diffuse, source)
+
+
+def _electrons_by_momentum(atom: Atom) -> list[float]:
+    """Electrons in s, p, d, ... shells, up to the last occupied momentum."""
+    numbers = [0.0] * (SPECIES[atom.basis.nsym - 1].l + 1)
+    for species, shells in zip(SPECIES, atom.occupation.closed, strict=False):
+        numbers[species.l] += shells * species.capacity
+    for i, mean in zip(atom.occupation.open_symmetries, atom.occupation.mean_occupations, strict=True):
+        numbers[SPECIES[i].l] += mean
+    while len(numbers) > 1 and numbers[-1] == 0.0:
+        numbers.pop()
+    return numbers
+
+
+def _contracted(
+    symbol: str, zeta_l: list[list[float]], columns_l: Sequence[Array], diffuse: int, source: str
+) -> ElementTable:
+    """A table of orbitals `columns_l`[l][p, i] and of the most diffuse primitives; large coefficients are positive."""
+    shells: list[ShellTable] = []
+    for l, (zeta, C_pi) in enumerate(zip(zeta_l, columns_l, strict=True)):
+        if C_pi.shape[1]:
+            signs = [np.sign(C_p[np.argmax(abs(C_p))]) for C_p in C_pi.T]
+            shells.append(ShellTable(l, tuple(zeta), tuple(tuple(map(float, row)) for row in C_pi * signs)))
         shells += [ShellTable(l, (a,), ((1.0,),)) for a in zeta[len(zeta) - diffuse :] if diffuse > 0]
     return ElementTable(symbol, tuple(shells), source)
 

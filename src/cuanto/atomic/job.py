@@ -13,7 +13,7 @@ from numpy.linalg import LinAlgError
 
 from cuanto.atomic.atom import AtomBasis, AtomIteration, AtomResult, ScfSettings
 from cuanto.atomic.configuration import configuration_text, ground_configuration, occupation_of, parse_configuration
-from cuanto.atomic.export import contracted_table, uncontracted_table
+from cuanto.atomic.export import Contraction, contracted_table, uncontracted_table, x2c_contracted_table
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
@@ -211,12 +211,14 @@ def run_energy(
     return solve(job.atom(), job.settings, backend, on_iteration=watch)
 
 
-def element_table(symbol: str, job: AtomInput, diffuse: int | None, backend: str = "auto") -> ElementTable:
-    """The basis of the job for molecular programs: uncontracted, or contracted with `diffuse` primitives added."""
-    if diffuse is None:
+def element_table(symbol: str, job: AtomInput, contraction: Contraction | None, backend: str = "auto") -> ElementTable:
+    """The basis of the job for molecular programs, uncontracted without a `contraction`."""
+    if contraction is None:
         return uncontracted_table(symbol, job.atom().basis)
+    if contraction.x2c:
+        return x2c_contracted_table(symbol, job.atom(), job.settings.c, contraction.diffuse)
     plain = run_energy(replace(job, settings=replace(job.settings, relativistic=False)), backend)
-    return contracted_table(symbol, plain, diffuse)
+    return contracted_table(symbol, plain, contraction.diffuse)
 
 
 def problem_of(job: AtomInput) -> dict[str, Any]:

@@ -52,6 +52,9 @@ class Linalg(Protocol):
     def threads(self, n: int) -> AbstractContextManager[None]:
         """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""
 
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """The same for factorisations in main memory, also if the device is another one."""
+
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 
@@ -92,6 +95,10 @@ class Linalg(Protocol):
         """Write the rows `one` times L^T to the rows `one` and to the rows `other`."""
 
 
+SUM_PARTS = 16
+"""Threads for which sums are divided on a CPU, whatever their actual number."""
+
+
 @dataclass(frozen=True)
 class Traits:
     """Properties of a device, as data.
@@ -110,6 +117,11 @@ class Traits:
     group_threads: int = 0
     shared_limit: int = 0
     quartet_threads: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Workers among whom sums are divided: a fixed number of threads, so that results do not depend on it."""
+        return SUM_PARTS if self.unified_memory else self.workers
 
 
 class Program(Protocol):
@@ -215,6 +227,10 @@ class Backend(Protocol):
 
     def expect(self, classes: Sequence[Class]) -> None:
         """Classes of integrals that will be needed soon: their tables may be made in the background."""
+
+    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+        """A straight-line kernel for lists of quartets with these contraction columns and numbers of this type, which
+        later processes would use: it may be made in the background."""
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator, contextmanager
 from functools import cache
+from typing import Any
 
 PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
@@ -42,6 +43,13 @@ class _OneThread(ContextDecorator):
             if self._depth == 0:
                 _restore(self._before)
 
+    def include(self) -> None:
+        """Include a BLAS that was loaded inside of the context."""
+        with self._lock:
+            if self._depth:
+                known = [control for control, _ in self._before]
+                self._before += _set_threads(1, [control for control in _controls() if control not in known])
+
 
 one_thread = _OneThread()
 """Use as `with one_thread:`, or as the decorator `@one_thread`."""
@@ -57,9 +65,17 @@ def threads(count: int) -> Iterator[None]:
         _restore(before)
 
 
-def _set_threads(count: int) -> list[tuple[Control, int]]:
-    """Set the number of threads of every library in use; returns the previous numbers, for `_restore`."""
-    before = [(control, control[0]()) for control in _controls()]
+def scipy_linalg() -> Any:
+    """The module `scipy.linalg`, imported on first use; its BLAS is on one thread where NumPy's is."""
+    import scipy.linalg
+
+    one_thread.include()
+    return scipy.linalg
+
+
+def _set_threads(count: int, controls: Sequence[Control] | None = None) -> list[tuple[Control, int]]:
+    """Set the number of threads of libraries, by default all in use; returns previous numbers, for `_restore`."""
+    before = [(control, control[0]()) for control in (_controls() if controls is None else controls)]
     for (_, set_threads), _count in before:
         set_threads(count)
     return before

@@ -14,6 +14,7 @@ from cuanto.arrays import Array
 from cuanto.backends import blas
 from cuanto.backends.base import Backend, Launch
 from cuanto.kernels.products import SOLVED_AT_ONCE, product_source, rows_kernel
+from cuanto.workers import usable_cores
 
 SMALL_PRODUCT = tuning.number("cpu", "linalg.small_product")
 TILES = {
@@ -22,6 +23,8 @@ TILES = {
 }
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
 ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
+CHUNKS_SOLVED = 64
+"""Chunks of few rows that are multiplied with a triangle."""
 FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
 MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
 GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
@@ -88,6 +91,10 @@ class HostLinalg:
     def threads(self, n: int) -> AbstractContextManager[None]:
         """All threads for large matrices, one for small ones."""
         return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
+
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """The same threads."""
+        return self.threads(n)
 
     @property
     def copied_rows(self) -> int:
@@ -196,7 +203,8 @@ class HostLinalg:
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
         scratch = 8 * 2 * SOLVED_AT_ONCE * naux
-        chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // (4 * self._backend.traits.workers)))
+        # Whatever the number of threads: the order of the sums in a product depends on its number of rows.
+        chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // CHUNKS_SOLVED))
         self._backend.launch_all([Launch(program, count, values, scratch, grain=chunk)])
 
     def _tiles(self, A_k: Sequence[Array], B_k: Sequence[Array], lower: bool) -> Array:
@@ -219,12 +227,11 @@ class HostLinalg:
 
 
 def _small_inverse_factor(A: Array) -> tuple[Array, float]:
-    from scipy.linalg.lapack import dpotrf, dtrtri
-
-    factor, failed = dpotrf(A, lower=1, clean=1)
+    lapack = blas.scipy_linalg().lapack
+    factor, failed = lapack.dpotrf(A, lower=1, clean=1)
     if failed:
         return A, -1.0
-    A[...] = dtrtri(factor, lower=1)[0]
+    A[...] = lapack.dtrtri(factor, lower=1)[0]
     return A, float(np.diagonal(factor).min()) ** 2
 
 
@@ -285,6 +292,10 @@ class DeviceLinalg:
     def threads(self, n: int) -> AbstractContextManager[None]:
         """No effect: the host is idle."""
         return nullcontext()
+
+    def host_threads(self, n: int) -> AbstractContextManager[None]:
+        """All cores for large matrices."""
+        return blas.threads(usable_cores() if n >= MANY_ORBITALS else 1)
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Diagonalise by the array library."""

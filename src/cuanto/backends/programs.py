@@ -95,16 +95,32 @@ def is_cached(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: b
     return tables_path(*class_, levels).exists() or _cost_path(*class_).exists()
 
 
+def cost_is_known(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bool:
+    """Whether the cost of a class is on the disk."""
+    return _cost_path(operator, bra, ket, algorithm).exists()
+
+
 def kept_source(spec: KernelSpec) -> Source:
     """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
-    path = disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
+    found = stored_source(spec)
+    if found is not None:
+        return found
+    source = source_of(spec)
+    disk.write_later(_source_path(spec), lambda: json.dumps(asdict(source)).encode())
+    return source
+
+
+def stored_source(spec: KernelSpec) -> Source | None:
+    """The text of a straight-line kernel if it is on the disk."""
     try:
-        values = json.loads(disk.read(path) or b"")
+        values = json.loads(disk.read(_source_path(spec)) or b"")
         return Source(**values | {"arguments": tuple(tuple(argument) for argument in values["arguments"])})
     except (ValueError, TypeError, KeyError):
-        source = source_of(spec)
-    disk.write_later(path, lambda: json.dumps(asdict(source)).encode())
-    return source
+        return None
+
+
+def _source_path(spec: KernelSpec) -> Path:
+    return disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
 
 
 def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

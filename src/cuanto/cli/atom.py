@@ -88,6 +88,8 @@ Export = Annotated[
     Path | None, _text("FILE", "Write the basis: .json (BSE), .nw (NWChem), .gbs.", "--export", panel=FILES)
 ]
 Contract = Annotated[bool, _flag("Export functions contracted to the atomic orbitals.", "--contract", panel=FILES)]
+X2C_HELP = "Export functions contracted to the orbitals of the X2C atom, for --relativity x2c."
+ContractX2C = Annotated[bool, _flag(X2C_HELP, "--contract-x2c", panel=FILES)]
 Diffuse = Annotated[
     int, typer.Option(help="Uncontracted diffuse functions to add to a contracted basis.", min=0, rich_help_panel=FILES)
 ]
@@ -119,6 +121,7 @@ def atom(
     json: Json = None,
     export: Export = None,
     contract: Contract = False,
+    contract_x2c: ContractX2C = False,
     diffuse: Diffuse = 1,
     plot: Plot = None,
     plot_optimisation: PlotOptimisation = None,
@@ -132,7 +135,8 @@ def atom(
     from cuanto.cli.optimisation import optimise_job
     from cuanto.integrals.engine import resolve
 
-    files = output.Files(json, export, diffuse if contract else None, plot, plot_optimisation)
+    contraction = output.choose_contraction(contract, contract_x2c, diffuse)
+    files = output.Files(json, export, contraction, plot, plot_optimisation)
     files.check(file)
     given = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
     given |= {"nuclear_radius": nuclear_radius, "parameters": parameters, "ranges": ranges}

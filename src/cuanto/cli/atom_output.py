@@ -13,7 +13,7 @@ from rich.table import Column, Table
 
 from cuanto import __version__
 from cuanto.atomic import AtomIteration, AtomResult
-from cuanto.atomic.export import basis_text, format_of
+from cuanto.atomic.export import Contraction, basis_text, format_of
 from cuanto.atomic.input import AtomInput, read_input
 from cuanto.atomic.job import element_job, element_table
 from cuanto.atomic.optimise import Optimum
@@ -44,13 +44,19 @@ def check_outputs(
         require_picture(path)
 
 
+def choose_contraction(plain: bool, x2c: bool, diffuse: int) -> Contraction | None:
+    """The contraction that --contract or --contract-x2c ask for."""
+    require(not (plain and x2c), "--contract and --contract-x2c were given: choose one of them")
+    return Contraction(diffuse, x2c) if plain or x2c else None
+
+
 @dataclass(frozen=True)
 class Files:
-    """Files to write about an atom; `diffuse`: functions beside a contraction, None for an uncontracted basis."""
+    """Files to write about an atom; the exported basis is uncontracted without a `contraction`."""
 
     json: Path | None
     export: Path | None
-    diffuse: int | None
+    contraction: Contraction | None
     plot: Path | None
     plot_optimisation: Path | None
 
@@ -63,7 +69,7 @@ class Files:
         if self.json is not None:
             write_json(self.json, result_dict(job, result, optimum))
         if self.export is not None:
-            export_basis(self.export, job, result, device, self.diffuse)
+            export_basis(self.export, job, result, device, self.contraction)
         if self.plot is not None:
             plot_spinors(self.plot, result, job.title)
         if self.plot_optimisation is not None and optimum is not None:
@@ -153,11 +159,11 @@ def print_result(console: Console, result: AtomResult) -> None:
     print_error(line)
 
 
-def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, diffuse: int | None) -> None:
-    """Write the basis of the job, contracted if `diffuse` is given."""
+def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, contraction: Contraction | None) -> None:
+    """Write the basis of the job."""
     symbol = symbol_of_charge(job.nucleus.charge)
     require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
         text += f"\nwell-tempered, {job.basis.range_text()}, {', '.join(parameter_texts(job.basis))}"
-    write_text(path, basis_text(path, [element_table(symbol, job, diffuse, device)], path.stem, text))
+    write_text(path, basis_text(path, [element_table(symbol, job, contraction, device)], path.stem, text))

@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from cuanto.cli.arguments import Verbose
-from cuanto.cli.atom import Contract, Diffuse, Export, FormerName, Json, NucleusModel, Optimiser, OptimiserName
+from cuanto.cli.atom import (
+    Contract,
+    ContractX2C,
+    Diffuse,
+    Export,
+    FormerName,
+    Json,
+    NucleusModel,
+    Optimiser,
+    OptimiserName,
+)
 from cuanto.cli.energy import NOT_CONVERGED, Device
 
 Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
@@ -43,6 +53,7 @@ def basis_search(
     json: Json = None,
     export: Export = None,
     contract: Contract = False,
+    contract_x2c: ContractX2C = False,
     diffuse: Diffuse = 1,
     verbose: Verbose = False,
 ) -> None:
@@ -52,9 +63,10 @@ def basis_search(
     from cuanto.atomic.input import TrustRegion
     from cuanto.atomic.search import SearchSettings, search
     from cuanto.cli import optimisation
-    from cuanto.cli.atom_output import check_outputs
+    from cuanto.cli.atom_output import check_outputs, choose_contraction
 
     check_outputs(json, export)
+    contraction = choose_contraction(contract, contract_x2c, diffuse)
     symbols = optimisation.parse_elements(elements)
     settings = SearchSettings(
         threshold=optimisation.parse_threshold(threshold),
@@ -81,6 +93,6 @@ def basis_search(
             console.print(f"interrupted; results so far are in {state}: the same command continues", markup=False)
             raise
     optimisation.print_sets(console, found)
-    optimisation.write_results(found, settings, json, export, diffuse if contract else None)
+    optimisation.write_results(found, settings, json, export, contraction)
     if any(isinstance(one, Exception) or not one.accurate for one in found.values()):
         raise typer.Exit(NOT_CONVERGED)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from cuanto.atomic.export import basis_text
+from cuanto.atomic.export import Contraction, basis_text
 from cuanto.atomic.input import AtomInput, TrustRegion
 from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
 from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
@@ -221,7 +221,7 @@ def write_results(
     settings: SearchSettings,
     json: Path | None,
     export: Path | None,
-    diffuse: int | None,
+    contraction: Contraction | None,
 ) -> None:
     """Write the sets as JSON and as a basis file."""
     good = {symbol: result for symbol, result in results.items() if not isinstance(result, Exception)}
@@ -233,6 +233,6 @@ def write_results(
         tables, lines = [], ["well-tempered sets"]
         for symbol, result in good.items():
             job = element_job(symbol, result.basis, settings.configurations.get(symbol), None, settings.nucleus)
-            tables.append(element_table(symbol, job, diffuse, settings.backend))
+            tables.append(element_table(symbol, job, contraction, settings.backend))
             lines.append(f"{symbol}: {result.basis.range_text()}, relative error {result.error:.1e}")
         write_text(export, basis_text(export, tables, export.stem, "\n".join(lines)))

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cuanto import tuning
 from cuanto.arrays import Array, range_starts
+from cuanto.backends.background import ready
 from cuanto.backends.base import Backend, Launch, Program
 from cuanto.backends.programs import class_cost, class_tables
+from cuanto.backends.texts import Request, request_kernel
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
+from cuanto.coulomb.pair_matrices import PairMatrices
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import choose_algorithm, general_source, source_of, unrolled
-from cuanto.kernels.direct import cpu_bounds, cpu_digest
+from cuanto.kernels.build import choose_algorithm, general_source, unrolled
+from cuanto.kernels.direct import cpu_bounds, cpu_digest, cpu_matrices
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import vertical_monomials
@@ -33,6 +37,8 @@ EXPECTED_CALLS = 10
 """Expected number of calls for one geometry."""
 LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
 TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
+MOST_STRAIGHT = 7
+"""Sum of the four momenta above which no class is small enough for straight-line code."""
 Window = tuple[float, float]
 """Range of the bounds of the selected quartets."""
 Class = tuple[str, Shells, Shells, str]
@@ -44,13 +50,29 @@ class Choice:
     """Kernels of a class: the general one until the straight-line one, if any, is compiled."""
 
     kind: Class
-    straight: Program | None
+    sides: tuple[DevicePairs, DevicePairs]
+    straight: Request | None
     wait: bool
+
+    @property
+    def program(self) -> Program | None:
+        """The straight-line kernel, None if there is none or not yet."""
+        return self.straight.result() if self.straight is not None and (self.wait or ready(self.straight)) else None
 
     @property
     def final(self) -> bool:
         """Whether the straight-line kernel is compiled."""
-        return self.straight is not None and (self.wait or self.straight.ready)
+        return (program := self.program) is not None and (self.wait or program.ready)
+
+    @property
+    def expected(self) -> bool:
+        """Whether there will be a straight-line kernel."""
+        return self.straight is not None and (not self.straight.done() or self.program is not None)
+
+
+def _by_matrices(backend: Backend, algorithm: str) -> bool:
+    """Whether classes without straight-line code are evaluated by products of matrices, not by index tables."""
+    return backend.traits.schedule == "auto" and algorithm != "hgp"
 
 
 class CpuDigest:
@@ -76,9 +98,10 @@ class CpuDigest:
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
         self.name = "double" if self.real == np.float64 else "float"
-        self._general, self._bound, self._digest = self.begin(backend, self.name)
+        self._general, self._bound, self._digest = self.begin(backend, self.name, algorithm)
         self._boys = backend.to_device(boys_table() if self.name == "double" else table_float())
-        self._tables: dict[Class, Records] = {}
+        self._matrices = PairMatrices(backend, self.real)
+        self._tables: dict[Any, Records] = {}
         self.pairs = self._with_bounds(pairs)
         self.chunks = min(CHUNKS, sum(-(-p.ket.count // VECTOR_KETS) for p in self.pairs))
         device = [DevicePairs(p, backend, self.real) for p in self.pairs]
@@ -93,15 +116,13 @@ class CpuDigest:
         pairs_of_classes = [(bra, ket) for ket, bras in zip(device, bras_of, strict=True) for bra in bras]
         self._bras = self.records(BRA_CLASS, [self._class(bra, ket, cutoff) for bra, ket in pairs_of_classes])
         self._kernels = self._bras.array
-        self._unfinished = {
-            i: self._choose(x.host, y.host, x.host.bra.count) for i, (x, y) in enumerate(pairs_of_classes)
-        }
+        self._unfinished = {i: self._choose(x, y, x.host.bra.count) for i, (x, y) in enumerate(pairs_of_classes)}
 
     @classmethod
-    def begin(cls, backend: Backend, real: str) -> list[Program]:
+    def begin(cls, backend: Backend, real: str, algorithm: str = "auto") -> list[Program]:
         """Start compiling the kernels that every molecule needs: integrals, bounds, digestion."""
-        sources = general_source("table", real, "list"), cpu_bounds(real), cls.digest_source(real)
-        return [backend.compile(source) for source in sources]
+        general = cpu_matrices(real) if _by_matrices(backend, algorithm) else general_source("table", real, "list")
+        return [backend.compile(source) for source in (general, cpu_bounds(real), cls.digest_source(real))]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """Records that kernels read."""
@@ -120,23 +141,30 @@ class CpuDigest:
 
     # ---- kernels ------------------------------------------------------------------------------------------
 
-    def _choose(self, bra: PairClass, ket: PairClass, bras: int) -> Choice:
+    def _choose(self, bra: DevicePairs, ket: DevicePairs, bras: int) -> Choice:
         """Choose kernels for this number of bras with all kets."""
-        shells, traits = (bra.bra.shells, ket.bra.shells), self.backend.traits
-        primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
+        shells, traits = (bra.host.bra.shells, ket.host.bra.shells), self.backend.traits
+        primitives = len(bra.host.bra.record) / bra.host.bra.count * ket.host.ket.primitives
         algorithm = self.algorithm
         if algorithm == "auto":
             algorithm = choose_algorithm("cpu", "coulomb", *shells, primitives)
-            if self._loops_are_faster(bra, ket, bras, primitives):
+            if traits.schedule != "auto" and self._loops_are_faster(bra.host, ket.host, bras, primitives):
                 algorithm = "md"
-        operator = coulomb_operator(bra.bra.attenuated, algorithm)
-        cost = class_cost(operator, *shells, algorithm)
+        kind = (coulomb_operator(bra.host.bra.attenuated, algorithm), *shells, algorithm)
+        spec = KernelSpec(*kind, "lane", self.name, consumer="list")
+        if traits.schedule == "lane":
+            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True), wait=True)
+        # Beyond that no class is small enough, and making its graph to count its operations takes seconds.
+        small = traits.schedule == "auto" and sum(kind[1].l) + sum(kind[2].l) <= MOST_STRAIGHT
+        worthwhile = partial(self._repays_compiling, kind, bra.host, ket.host, primitives)
+        straight = request_kernel(self.backend, spec, worthwhile) if small else None
+        return Choice(kind, (bra, ket), straight, wait=False)
+
+    def _repays_compiling(self, kind: Class, bra: PairClass, ket: PairClass, primitives: float) -> bool:
+        """Whether a class has few enough operations for straight-line code, and enough work."""
+        cost = class_cost(*kind)
         work = bra.bra.count * ket.ket.count * cost.total(primitives, bra.columns)
-        wait, straight = traits.schedule == "lane", None
-        if wait or (traits.schedule == "auto" and unrolled("cpu", cost) and work > traits.worth_compiling):
-            spec = KernelSpec(operator, *shells, algorithm, "lane", self.name, consumer="list")
-            straight = self.backend.compile(source_of(spec), later=True)
-        return Choice((operator, *shells, algorithm), straight, wait)
+        return unrolled("cpu", cost) and work > self.backend.traits.worth_compiling
 
     def _loops_are_faster(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
         """Whether loops are faster than making the tables of a class, as for few quartets of high momenta."""
@@ -144,7 +172,7 @@ class CpuDigest:
         if not by_loops("coulomb", *shells, "md"):
             return False
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
-        run = bras * ket.ket.count * operations * LOOP_SECONDS / self.backend.traits.workers
+        run = bras * ket.ket.count * operations * LOOP_SECONDS
         monomials = len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
         return EXPECTED_CALLS * run < TABLE_SECONDS * monomials
 
@@ -152,10 +180,13 @@ class CpuDigest:
         """Addresses of the fastest kernel that is compiled, and of its tables."""
         address = self.backend.address
         if choice.final:
-            return address(choice.straight), 0
-        if choice.kind not in self._tables:
-            self._tables[choice.kind] = self._class_tables(*choice.kind)
-        return address(self._general), address(self._tables[choice.kind].array)
+            return address(choice.program), 0
+        by_matrices = _by_matrices(self.backend, self.algorithm)
+        key = tuple(map(id, choice.sides)) if by_matrices else choice.kind
+        if key not in self._tables:
+            tables = self._matrices.tables(*choice.sides) if by_matrices else self._class_tables(*choice.kind)
+            self._tables[key] = tables
+        return address(self._general), address(self._tables[key].array)
 
     def _class_tables(self, operator: str, bra: Shells, ket: Shells, algorithm: str) -> Records:
         tables = class_tables(operator, bra, ket, algorithm, levels=False)
@@ -176,7 +207,7 @@ class CpuDigest:
                 kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
             self._kernels = kernels
             self._unfinished = {
-                i: choice for i, choice in self._unfinished.items() if choice.straight and i not in final
+                i: choice for i, choice in self._unfinished.items() if choice.expected and i not in final
             }
         return self._kernels
 
@@ -187,12 +218,13 @@ class CpuDigest:
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
-            kernel, tables = self._kernel(self._choose(p, p, 1))
+            kernel, tables = self._kernel(self._choose(device, device, 1))
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
-            alive.append(sides)
+            alive.append((sides, device))
         self.backend.launch_all(launches)
+        self._matrices, self._tables = PairMatrices(self.backend, self.real), {}  # bras are sorted by their bounds next
         return [with_bounds(p, missing[i]) if i in missing else p for i, p in enumerate(pairs)]
 
     # ---- builds -------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ STORED_SHARE = 0.5
 """Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
 """Occupied orbitals transformed at once, if memory allows it: products are slow with fewer."""
+FEW_COLUMNS = 16
+"""Columns below which no memory is saved in favour of stored integrals."""
 BUFFER_SHARE = 0.25
 """Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
 BUILD_MATRICES = 8
@@ -102,9 +104,12 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
     """The plan that stores most; `advice`: what helps if the limit is too small for any."""
     total = len(sizes.blocks)
     if sizes.in_core <= limit:
-        more = min(sizes.columns - COLUMNS, (limit - sizes.in_core) // sizes.column) if sizes.column else 0
-        expected = max(sizes.in_core, sizes.running + more * sizes.column)
-        return Plan("in-core", total, total, COLUMNS + more, sizes.naux, expected, sizes.in_core, limit)
+        columns = COLUMNS
+        if sizes.column:
+            most = min(sizes.columns, COLUMNS + (limit - sizes.in_core) // sizes.column)
+            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # as many in each pass
+        expected = max(sizes.in_core, sizes.running + (columns - COLUMNS) * sizes.column)
+        return Plan("in-core", total, total, columns, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:
         raise InputError(
             f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
@@ -112,17 +117,34 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
         )
     if not sizes.column:
         return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)
-    fixed, largest, column, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.column, sizes.smallest_buffer
+    fixed, largest, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.smallest_buffer
     spare = limit - fixed
     buffer = min(largest, max(minimum, int(BUFFER_SHARE * spare)))
-    columns = min(sizes.columns, (spare - buffer) // column)
-    if columns < 1:
-        columns, buffer = 1, minimum
-    spare -= buffer + columns * column
-    # How many of the first blocks fit.
-    kept = int(np.searchsorted(np.cumsum(sizes.blocks), spare - sizes.work, side="right"))
-    running = fixed + buffer + columns * column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    if spare - buffer < sizes.column:
+        buffer = minimum
+    columns, kept = _divide(sizes, spare - buffer)
+    running = fixed + buffer + columns * sizes.column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
     expected = max(sizes.metric, running)
     return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
+
+
+def _divide(sizes: Sizes, room: int) -> tuple[int, int]:
+    """Columns of X and stored blocks, so that the fewest integrals are recomputed: all others in every pass."""
+    ends = np.cumsum([0, *sizes.blocks])
+    best: tuple[int, int, int] | None = None
+    for passes in range(1, sizes.columns + 1):
+        columns = -(-sizes.columns // passes)
+        if best is not None and columns < FEW_COLUMNS:
+            break
+        left = room - columns * sizes.column
+        if left < 0 and columns > 1:
+            continue
+        kept = max(0, int(np.searchsorted(ends, left - sizes.work, side="right")) - 1)
+        recomputed = passes * int(ends[-1] - ends[kept])
+        if best is None or recomputed < best[0]:
+            best = recomputed, passes, kept
+    assert best is not None
+    held = int(ends[best[2]]) + sizes.work if best[2] else 0
+    return max(1, min(sizes.columns, (room - held) // sizes.column)), best[2]

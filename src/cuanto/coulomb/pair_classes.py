@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,16 @@ class PairClass:
         """Contraction columns of a pair."""
         return self.bra.columns
 
+    @cached_property
+    def longest_bra(self) -> int:
+        """The largest number of primitives of a bra."""
+        return int(np.diff(self.bra.first).max(initial=0))
+
+    @cached_property
+    def longest_ket(self) -> int:
+        """The largest number of primitives of a ket."""
+        return int(np.diff(self.ket.first).max(initial=0))
+
     @property
     def ket_pair(self) -> Ints32:
         """Pair of each ket."""
@@ -57,10 +68,14 @@ class PairClass:
 
 
 class DevicePairs:
-    """A class of pairs on the device: arguments of kernels as bras and as kets, in numbers of the type `real`."""
+    """A class of pairs on the device: arguments of kernels as bras and as kets, in numbers of the type `real`.
+
+    `expansions`: Hermite expansions, if kernels need them (`list_kernels.py`).
+    """
 
     def __init__(self, pairs: PairClass, backend: Backend, real: np.dtype[Any]) -> None:
         self.host = pairs
+        self.expansions: dict[str, Any] = {}
         (na, nb), put = pairs.functions, backend.to_device
         bras = {
             **bra_arrays(pairs.bra, real.type),

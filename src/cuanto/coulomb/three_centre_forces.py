@@ -160,7 +160,7 @@ class _Classes:
             return None
         i, j = self._owners[x][u], self._owners[y][v]
         atoms_a, atoms_b = self._atoms[x], self._atoms[y]
-        longest = min(LONGEST_RUN, max(1, len(u) * self._parts // (ITEMS * backend.traits.workers)))
+        longest = min(LONGEST_RUN, max(1, len(u) * self._parts // (ITEMS * backend.traits.parts)))
         first = _items(i * (int(atoms_b.max()) + 1) + atoms_b[j], longest)
         host: dict[str, Any] = {"u": u, "v": v, "item_first": first, "table": kernels.raised_tuples(a.l + b.l)}
         host |= {"atom_a": atoms_a[i[first[:-1]]], "atom_b": atoms_b[j[first[:-1]]]}

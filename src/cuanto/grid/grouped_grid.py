@@ -9,9 +9,6 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints
 
-NEGLIGIBLE_WEIGHT = 1e-14
-"""Points of less weight are neglected."""
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedGrid:

@@ -7,6 +7,7 @@ the cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +18,9 @@ from cuanto.arrays import Array, Ints, morton_codes, range_starts
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.grid.cost import choose_partition, points_near, sample_points
-from cuanto.grid.grouped_grid import NEGLIGIBLE_WEIGHT, GroupedGrid
+from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.partition import Boxes, ShellReaches, divide, launch, sort_keys
-from cuanto.grid.points import Points, atomic_points
+from cuanto.grid.points import NEGLIGIBLE_ENERGY, Pattern, Points, atomic_points
 from cuanto.grid.settings import GridSettings
 from cuanto.grid.weights import GroupedPoints, apply_partition
 from cuanto.kernels.grid_values import PANEL_PAD, THREADS
@@ -37,9 +38,17 @@ CURVE_STEP = 2.0
 
 
 def make_grid(
-    molecule: Molecule, basis: Basis, settings: GridSettings, backend: Backend, timings: Timings | None = None
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    backend: Backend,
+    timings: Timings | None = None,
+    patterns: Sequence[Pattern] | None = None,
 ) -> GroupedGrid:
-    """Points, groups, weights and lists of functions; `bound`s are on the host, large arrays on the backend."""
+    """Points, groups, weights and lists of functions; `bound`s are on the host, large arrays on the backend.
+
+    `patterns`: points of every atom, by default those of the settings.
+    """
     timings = timings or Timings()
     with timings.measure("grid: partition"):
         reaches = ShellReaches(basis, settings.threshold, backend)
@@ -47,7 +56,12 @@ def make_grid(
         if edge is None or fraction is None:
             edge, fraction = choose_partition(sample_points(molecule, settings), reaches, settings)
     with timings.measure("grid: groups"):
-        position, own, weight, first = _molecular_groups(molecule, settings, (edge, fraction), backend)
+        if patterns is None:
+            elements = {
+                Z: atomic_points(Z, settings, NEGLIGIBLE_ENERGY) for Z in dict.fromkeys(molecule.numbers.tolist())
+            }
+            patterns = [elements[Z] for Z in molecule.numbers.tolist()]
+        position, own, weight, first = _molecular_groups(molecule, patterns, (edge, fraction), backend)
         placed, marks = _within_reach(position, own, weight, first, reaches)
     with timings.measure("grid: weights"):
         apply_partition(placed, molecule.R_ax, molecule.numbers, settings.partition, backend)
@@ -77,25 +91,25 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
 
 
 def _molecular_groups(
-    molecule: Molecule, settings: GridSettings, partition: tuple[float, float], backend: Backend
+    molecule: Molecule, patterns: Sequence[Pattern], partition: tuple[float, float], backend: Backend
 ) -> tuple[Any, Any, Any, Ints]:
     """All points by group: positions [axis, point], atoms, weights; first points of the groups."""
-    xp, Z_a = backend.xp, molecule.numbers.tolist()
+    xp, atoms = backend.xp, len(patterns)
     edge, fraction = partition
-    elements = {Z: atomic_points(Z, settings) for Z in dict.fromkeys(Z_a)}
-    size = {Z: len(part[1]) for Z, part in elements.items()}
-    begin = dict(zip(elements, range_starts(np.array(list(size.values()))).tolist(), strict=False))
-    extent = {Z: (part[0].min(axis=0), part[0].max(axis=0)) for Z, part in elements.items()}
-    low_ax, high_ax = (molecule.R_ax + np.array([extent[Z][i] for Z in Z_a]) for i in range(2))
+    different = {id(pattern): pattern for pattern in patterns}  # those of an element are the same object
+    starts = range_starts(np.array([len(part[1]) for part in different.values()]))
+    begin = dict(zip(different, starts.tolist(), strict=False))
+    extent = {i: (r.min(axis=0, initial=0.0), r.max(axis=0, initial=0.0)) for i, (r, _, _) in different.items()}
+    low_ax, high_ax = (molecule.R_ax + np.array([extent[id(pattern)][i] for pattern in patterns]) for i in range(2))
     low_x = low_ax.min(axis=0)
-    atom_first = range_starts(np.array([size[Z] for Z in Z_a]))
+    atom_first = range_starts(np.array([len(pattern[1]) for pattern in patterns]))
     total = int(atom_first[-1])
     tables = {
         "atom_first": atom_first,
-        "pattern_first": np.array([begin[Z] for Z in Z_a], dtype=np.int64),
-        "pattern": np.concatenate([part[0] for part in elements.values()]),
-        "pattern_weight": np.concatenate([part[1] for part in elements.values()]),
-        "pattern_depth": np.concatenate([part[2] for part in elements.values()]),
+        "pattern_first": np.array([begin[id(pattern)] for pattern in patterns], dtype=np.int64),
+        "pattern": np.concatenate([part[0] for part in different.values()]),
+        "pattern_weight": np.concatenate([part[1] for part in different.values()]),
+        "pattern_depth": np.concatenate([part[2] for part in different.values()]),
         "atom": molecule.R_ax,
         "low": low_x,
         "cubes": ((high_ax.max(axis=0) - low_x) / edge).astype(np.int64) + 1,
@@ -106,9 +120,9 @@ def _molecular_groups(
         "weight": xp.empty(total),
         "key": xp.empty(total, dtype=np.int64),
     }
-    sizes = {"points": total, "atoms": len(Z_a), "edge": edge, "fraction": fraction}
+    sizes = {"points": total, "atoms": atoms, "edge": edge, "fraction": fraction}
     launch(backend, "place", total, {**backend.upload(tables), **arrays, **sizes})
-    key, order = sort_keys(arrays["key"], len(Z_a) + int(tables["cubes"].prod()), xp)
+    key, order = sort_keys(arrays["key"], atoms + int(tables["cubes"].prod()), xp)
     edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
     first = np.concatenate([[0], edges, [total]]).astype(np.int64)
     return xp.ascontiguousarray(arrays["position"][:, order]), arrays["own"][order], arrays["weight"][order], first
@@ -164,7 +178,7 @@ def _assemble(
 def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    heavy = abs(placed.w_g) > NEGLIGIBLE_WEIGHT
+    heavy = placed.w_g != 0.0  # those of negligible shares are zero
     before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)

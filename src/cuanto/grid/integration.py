@@ -19,6 +19,11 @@ from cuanto.grid.base import Quadrature
 MAX_MOVED_ELECTRONS = 0.2
 """Number of electrons that may move in single-precision passes: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
+RESPONSE_STEP = 2e-3
+"""Relative change of densities at a point between which potentials are subtracted: the error is its square."""
+NO_DENSITY = 1e-14
+"""Density of a spin (electrons per cubic Bohr) below which potentials do not respond."""
+
 
 class Integration:
     """One quadrature; `density` from `orbitals`, from the `matrix`, or by predicted cost (`auto`)."""
@@ -36,6 +41,26 @@ class Integration:
         rho_scg = rho_scg.astype(np.float64, copy=False)
         e_g, potential_scg = self.evaluate(rho_scg, self.w_g)
         return self.w_g @ e_g, self.w_g @ rho_scg[:, 0].sum(axis=0), potential_scg
+
+    def response(self, rho_scg: Any, change_scg: Any) -> Any:
+        """Change of the potentials to first order, by central differences with a step of its own at every point.
+
+        A common step would make densities negative where the changed orbitals decay more slowly than the density.
+        """
+        xp = self.evaluate.backend.xp
+        rho_scg, change_scg = (array.astype(np.float64, copy=False) for array in (rho_scg, change_scg))
+        rho_sg = xp.maximum(rho_scg[:, 0], NO_DENSITY)
+        scales = [(rho_sg, abs(change_scg[:, 0]))]
+        if rho_scg.shape[1] > 1:
+            steepness, moved = (xp.sqrt((array[:, 1:4] ** 2).sum(axis=1)) for array in (rho_scg, change_scg))
+            scales.append((steepness + rho_sg ** (4 / 3), moved))
+        if rho_scg.shape[1] > 4:
+            scales.append((xp.maximum(rho_scg[:, 4], NO_DENSITY), abs(change_scg[:, 4])))
+        slowest = xp.stack([(size / xp.maximum(moved, RESPONSE_STEP * size)).min(axis=0) for size, moved in scales])
+        h_g = RESPONSE_STEP * slowest.min(axis=0)
+        ahead, behind = (self.evaluate(rho_scg + sign * h_g * change_scg, self.w_g)[1] for sign in (1.0, -1.0))
+        responds = (rho_scg[:, :1] > NO_DENSITY) & (rho_scg[:, 0].sum(axis=0) > NO_DENSITY)
+        return xp.where(responds, (ahead - behind) / (2.0 * h_g), 0.0)
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:
         """Densities at the points."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuanto.arrays import Array, Ints, Ints32
-from cuanto.grid.rules import bragg_slater_radii, lebedev, lower_rule, radial_rule
+from cuanto.grid.rules import bragg_slater_radii, lebedev, other_rule, radial_rule
 from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
 
@@ -17,6 +17,13 @@ https://nwchemgit.github.io/Density-Functional-Theory-for-Molecules.html#grid-nu
 """
 INNERMOST, INNER = 50, 86
 """Points per shell below the first and below the second edge."""
+
+NEGLIGIBLE_ENERGY = 1e-12
+"""Radial shells are left out if their weight times Z^4 is smaller: at a nucleus the density is about 2 Z^3 / pi, and
+exchange 5 Z^4 times the weight in Hartree."""
+
+Pattern = tuple[Array, Array, Array]
+"""Positions relative to a nucleus, weights and depths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +48,19 @@ def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
     if full == INNERMOST:
         ladder = [50, 74, 74, 74, 50]
     else:
-        below = lower_rule(full)
+        below = other_rule(full)
         ladder = [INNERMOST, INNER, below, full, below]
     return np.array(ladder)[np.searchsorted(edges, r_i, side="left")]
 
 
-def atomic_points(Z: int, settings: GridSettings) -> tuple[Array, Array, Array]:
-    """Positions relative to the nucleus, weights and depths of one element."""
+def atomic_points(Z: int, settings: GridSettings, smallest: float = 0.0) -> Pattern:
+    """Positions relative to the nucleus, weights and depths of one element; shells of a `smallest` weight times Z^4."""
     n, full = settings.numbers(Z)
     r_i, w_i = radial_rule(settings.radial, n, Z)
     points, weights, depths = [], [], []
     for i, count in enumerate(angular_numbers(Z, r_i, full, settings.pruned).tolist()):
+        if w_i[i] * Z**4 < smallest:
+            continue
         direction_jx, share_j = lebedev(count)
         points.append(r_i[i] * direction_jx)
         weights.append(w_i[i] * share_j)

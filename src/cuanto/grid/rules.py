@@ -89,10 +89,10 @@ def _scipy_rule(points: int) -> Array:
     return np.vstack([x_xg, w_g]).T
 
 
-def lower_rule(points: int, steps: int = 1) -> int:
-    """The rule `steps` below, or the lowest one."""
+def other_rule(points: int, steps: int = -1) -> int:
+    """The rule `steps` above, or below if negative; at the ends of the list its last or first rule."""
     names = list(DEGREES)
-    return names[max(0, names.index(points) - steps)]
+    return names[min(max(0, names.index(points) + steps), len(names) - 1)]
 
 
 def radial_rule(name: str, n: int, Z: int) -> tuple[Array, Array]:

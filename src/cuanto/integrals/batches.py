@@ -10,7 +10,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Ints, Ints32, range_members, range_starts
 from cuanto.integrals.segments import SegmentClass
-from cuanto.kernels.abi import BLOCK, COULOMB_BRA
+from cuanto.kernels.abi import BLOCK, COULOMB_BRA, SIZE
 from cuanto.kernels.spec import Shells
 
 COULOMB_FACTOR = 2.0 * np.pi**2.5
@@ -93,7 +93,7 @@ def charge_batch(charges: Array, positions: Array, exponents: Array | None = Non
 
 def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols: Ints) -> KetBatch:
     """Sort kets by number of primitives and divide them into blocks of BLOCK; missing primitives have zero
-    coefficients.
+    coefficients and a size (of pairs) below every cutoff.
 
     `owner`: ket of each primitive; `distance` [ket, axis]; `cols` [function, ket].
     """
@@ -111,6 +111,8 @@ def block_kets(shells: Shells, owner: Ints, record: Array, distance: Array, cols
     source = sorted_primitives[range_starts(sizes)[ket] + np.minimum(within, sizes[ket] - 1)]
     padded = record[source]  # [primitive, lane, field]
     padded[~valid, 4] = 0.0
+    if record.shape[1] > SIZE:
+        padded[~valid, SIZE] = -1.0  # below every cutoff
     return KetBatch(
         shells,
         count,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.api import energy, gradient, tight_keywords
+from cuanto.api import energy, gradient_along_path, tight_keywords
 from cuanto.arrays import Array
 from cuanto.errors import ConvergenceError, MissingDependencyError, without_convergence_warnings
 from cuanto.methods import GaussianResult, Result
@@ -97,7 +97,7 @@ class Cuanto(Calculator):
         try:
             with without_convergence_warnings():
                 if self._forces:
-                    result = gradient(molecule, method, **settings)
+                    result = gradient_along_path(molecule, method, **settings)
                 else:
                     result = energy(molecule, method, **tight_keywords(settings))
         except ConvergenceError as error:

@@ -180,6 +180,8 @@ def _extras(result: Result) -> dict[str, Any]:
     found = {
         "converged": result.converged,
         "energies": dict(result.energies),
+        "errors": dict(result.errors),
+        "error": result.error,
         "gradient": result.state.gradient,
         "energy_change": result.state.energy_change,
         "homo": result.homo,

@@ -198,6 +198,7 @@ def _known_properties(schema: Mapping[str, Any], extras: Mapping[str, Any], nato
         **{name: array for name, array in arrays.items() if array is not None},
         **({"s_squared": s_squared} if math.isfinite(s_squared) else {}),
         **({"charge_kind": kind} if isinstance(kind := extras.get("charge_kind"), str) else {}),
+        "errors": _numbers_by_name(extras.get("errors")),
         "keywords": dict(_mapping(schema.get("keywords"))),
         "basis_name": str(model["basis"]) if model.get("basis") else None,
         "backend_name": str(extras.get("backend") or ""),

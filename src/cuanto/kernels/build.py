@@ -8,7 +8,7 @@ from functools import cache
 
 from cuanto import tuning
 from cuanto.errors import InputError
-from cuanto.kernels import abi, md_blocks
+from cuanto.kernels import abi, md_blocks, md_list
 from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
@@ -93,7 +93,7 @@ class Skeleton:
     per_block: int = 1
 
 
-TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "md_loops_cpu.h", "table_cpu.h")
+TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "hermite_expansion_cpu.h", "md_loops_cpu.h", "table_cpu.h")
 GROUP_PARTS = (*RECORDS, "program.h", "group.cuh")
 THREADS = tuning.size("cuda", "integrals.threads")
 GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")
@@ -110,9 +110,12 @@ SKELETONS = {
     ("group", "store"): Skeleton((*GROUP_PARTS, "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
     ("group", "list"): Skeleton((*GROUP_PARTS, "group_list.cuh"), CUDA_LIST + GROUP, GROUP_THREADS),
     **{
-        (schedule, "store"): Skeleton(("md_blocks.cuh",), md_blocks.ARGUMENTS, md_blocks.MAX_THREADS)
+        (schedule, "store"): Skeleton(("md_recursion.cuh", "md_blocks.cuh"), md_blocks.ARGUMENTS, md_blocks.MAX_THREADS)
         for schedule in BLOCK_SCHEDULES
     },
+    ("quartet_block", "list"): Skeleton(
+        ("md_recursion.cuh", "md_list.cuh"), CUDA_LIST + md_list.ARGUMENTS, md_list.MAX_THREADS
+    ),
 }
 """All kernels of integrals, by schedule and consumer."""
 

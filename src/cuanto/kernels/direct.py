@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache, partial
 
+from cuanto.kernels import abi, md_list
 from cuanto.kernels.abi import Arguments, parse_arguments
-from cuanto.kernels.build import LIST_THREADS, Skeleton, integral_source
-from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, STORE
+from cuanto.kernels.build import CPU_LIST, LIST_THREADS, RECORDS, Skeleton, integral_source
+from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, MATRICES, PAIR_PLAN, STORE
 from cuanto.kernels.text import Source
 
 LIST_KERNEL = (
@@ -31,6 +32,11 @@ CPU_STORED: Arguments = (*CPU_STORE, ("double*", "sums"))
 CPU_BOUNDS = parse_arguments(
     "const void* kernel, const void* sides, const void* tables, INDEX columns, INDEX functions, INDEX begin, "
     "INDEX end, const int* pair, const int* column, double* bound"
+)
+
+CPU_EXPAND = parse_arguments(
+    "INDEX begin, INDEX end, const void* plans, const int* parity, const INDEX* start, const REAL* bra_record, "
+    "REAL* out"
 )
 
 CUDA_SELECT = parse_arguments(
@@ -75,6 +81,31 @@ def cpu_bounds(real: str) -> Source:
     )
 
 
+PAIR_FIELDS = {"BRA_FIELDS": abi.COULOMB_BRA, "KET_FIELDS": abi.PAIR_KET}
+
+
+@cache
+def cpu_matrices(real: str) -> Source:
+    """Any class of four-centre integrals by products of matrices, for lists of quartets."""
+    parts = (
+        *RECORDS,
+        PAIR_PLAN.text,
+        MATRICES.text,
+        "batch_cpu.h",
+        "hermite_expansion_cpu.h",
+        "md_matrices_cpu.h",
+        "md_matrices_list_cpu.h",
+    )
+    return integral_source("matrices_list", "cpu", real, Skeleton(parts, CPU_LIST), PAIR_FIELDS)
+
+
+@cache
+def cpu_expand() -> Source:
+    """Hermite expansion coefficients of all primitive pairs of a class, for `cpu_matrices`."""
+    parts = (*RECORDS, PAIR_PLAN.text, "hermite_expansion_cpu.h", "md_matrices_cpu.h", "md_matrices_expand_cpu.h")
+    return integral_source("expand_pairs", "cpu", "double", Skeleton(parts, CPU_EXPAND), PAIR_FIELDS)
+
+
 @cache
 def cuda_select(forces: bool = False) -> Source:
     """Lists the significant quartets, for J and K or for `forces`; a warp processes one bra and a span of kets."""
@@ -82,6 +113,13 @@ def cuda_select(forces: bool = False) -> Source:
     skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
     entry = "select_for_forces" if forces else "select_quartets"
     return integral_source(entry, "cuda", "double", skeleton, {"FORCES": int(forces)})
+
+
+@cache
+def cuda_expand(real: str) -> Source:
+    """Hermite expansions of the primitives of a class of pairs, for the kernel with a block of threads per quartet."""
+    skeleton = Skeleton(("md_recursion.cuh", "md_expand.cuh"), md_list.EXPAND_ARGUMENTS, md_list.EXPAND_THREADS)
+    return integral_source("expand_pairs", "cuda", real, skeleton, {})
 
 
 @cache

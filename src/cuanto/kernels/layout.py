@@ -109,6 +109,38 @@ TABLES = Layout(
 """,
 )
 
+PAIR_PLAN = Layout(
+    "PairPlan",
+    "Panels of the functions of a pair and the terms of their coefficients (kernels.md_matrices.Plan).",
+    """
+    INDEX la, lb, panels;
+    INDEX coefficients;  // 0: there is no plan
+    const int* rows;  // [panel, PANEL]: functions, -1 for padding
+    const int* start;  // [panel + 1]
+    const int* hermites;
+    const int* first;  // [coefficient + 1]
+    const int* factors;  // [term, axis]
+    const double* weights;  // [term]
+""",
+)
+
+MATRICES = Layout(
+    "Matrices",
+    "Tables of a class for products of matrices (kernels.md_matrices).",
+    """
+    INDEX order, cube, bra_functions, ket_functions, bra_hermites, ket_hermites;
+    const int* bra_places;  // [Hermite Gaussian]: places in the cube
+    const int* ket_places;
+    const int* identity;  // [Hermite Gaussian]: places in a row of potentials
+    const int* ket_columns;  // [ket function]: rows of potentials
+    const void* bra_plans;  // [parity]
+    const void* ket_plans;
+    const INDEX* bra_start;  // [primitive]: its coefficients
+    const REAL* bra_expansion;
+    INDEX stamp;  // of the pairs, different for every set of records
+""",
+)
+
 BRA_CLASS = Layout(
     "BraClass",
     "Bras that are combined with the kets of a class.",

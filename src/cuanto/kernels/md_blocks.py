@@ -51,6 +51,7 @@ def batch_size(K: int, k: int) -> int:
     return (k + 1) * (k + 2) * (K - k + 1) // 2
 
 
+@cache
 def largest_batch(K: int) -> int:
     """Size of one buffer, in numbers."""
     return max(batch_size(K, k) for k in range(K + 1))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuanto import core_potentials
@@ -22,17 +22,21 @@ from cuanto.memory import Budget
 from cuanto.methods.ahead import compile_energy, compile_gradient
 from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
+from cuanto.methods.occupation_notes import occupation_notes
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
 from cuanto.scf import guess as guesses
+from cuanto.scf.configurations import capacity, configuration
 from cuanto.scf.convergence import Criteria, Displacement
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.screening import screen
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
+from cuanto.scf.starting_points import open_shell_atoms, starting_points
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.terms import (
@@ -55,10 +59,17 @@ FIRST_STEP = 0.4
 """Fraction of the first change of the Fock matrix that is applied with functionals: in the first step too much charge
 flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
 screening; 0.35 to 0.5 work equally well (waters, glycine)."""
+SEARCH_GRID = GridSettings(level=(30, 110), pruning="nwchem")
+"""Grid of the search for the lowest state, whose energies need not be more accurate than states are apart."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
+OPEN_MOMENTUM = 2
+"""Angular momentum from which states of atoms with open shells are followed to a minimum by default."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
+PASSES, PASS_BYTES = "passes over the grid", 2 << 30
+"""Name under which memory is reserved that integrals leave to the grid, and its largest size: batches of points become
+slow if they are small."""
 SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -152,8 +163,11 @@ def builders_for(context: Context, pairs: Sequence[BraBatch] | None = None) -> B
         # A fit gets half of the memory; stored integrals get what the grid leaves.
         most = budget.available() // (1 if context.options.auxbasis is None else 2)
         budget.reserve("grid", min(grid_bytes(request.molecule, request.grid), most))
+        budget.reserve(PASSES, min(PASS_BYTES, budget.available() // 8))
     common = (context.basis, context.backend, context.options, context.timings)
-    return make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
+    builders = make_builders(*common, exchange=model.exchange, omega=model.omega, budget=budget, pairs=pairs)
+    budget.release(PASSES)  # the grid takes a part of it
+    return builders
 
 
 def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> tuple[Term, ...]:
@@ -191,17 +205,18 @@ def _grid_settings(request: Request) -> GridSettings:
 
 @dataclass(frozen=True, eq=False)
 class Calculation:
-    """Terms and occupations of a molecule in a basis, ready for the SCF."""
+    """Terms and occupations of a molecule in a basis, ready for the SCF; `remarks` are notes of its search."""
 
     context: Context
     core: CoreHamiltonian
     terms: tuple[Term, ...]
+    remarks: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, request: Request, share: float = 1.0) -> Calculation:
         """Prepare the terms of a request, within a `share` of the memory that it may use."""
         if request.options.guess == "sad":
-            guesses.begin()
+            guesses.begin(one_electron_model(request))
         context = Context.of(request, share)
         compile_energy(context)
         pairs = context.shared_pairs()
@@ -232,6 +247,8 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         requested, context = self.context.request.scf, self.context
+        if requested.stability == "auto" and _is_open_atom(context.request.molecule) and not context.model.shared:
+            requested = replace(requested, stability="follow")
         if context.options.precision != "single" or not context.model.has_functional:
             return requested
         return replace(
@@ -244,14 +261,43 @@ class Calculation:
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
         """Iterate from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
         options, problem, context = self.options, self.problem(), self.context
-        with context.timings.measure("guess"):
-            start = self._start(guess, problem)
+        if guess == "sad" and self.searches:
+            with context.timings.measure("search"):
+                start: Density | tuple[Any, Any] = self._search(problem)
+            options = after_search(options)
+        else:
+            with context.timings.measure("guess"):
+                start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
         # Errors of restricted open shells depend on the orbitals in other ways than through the density.
         secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
         yield from search(problem, start, *arguments)
+
+    @property
+    def searches(self) -> bool:
+        """Whether the lowest state is searched for among several starting points if there is no other guess."""
+        request, options = self.context.request, self.options
+        given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
+        if options.search == "none" or not request.single_point or given or not options.aufbau:
+            return False
+        return self.context.model.spins == 2 and bool(open_shell_atoms(request.molecule))
+
+    def _search(self, problem: Problem) -> tuple[Any, Any]:
+        """Orbitals of the lowest starting point, with a coarse grid."""
+        context, terms = self.context, list(self.terms)
+        for n, term in enumerate(terms):
+            if isinstance(term, ExchangeCorrelation):
+                terms[n] = term.on_grid(SEARCH_GRID)
+        coarse = replace(problem, terms=terms, timings=Timings())
+        starts = [
+            (point.label, self._superposed(point.charges, point.spins))
+            for point in starting_points(context.request.molecule)
+        ]
+        found = screen(coarse, starts, context.basis, self.core.S_pq)
+        self.remarks.append(found.note)
+        return found.orbitals(problem, self.core.S_pq)
 
     def problem(self) -> Problem:
         """The SCF problem: terms, orthonormal basis and occupations."""
@@ -262,17 +308,26 @@ class Calculation:
         occupied = choose_occupations(self.options, electrons, frame.size)
         return Problem(list(self.terms), frame, occupied, model.shared, context.timings)
 
-    def notes(self, state: State) -> tuple[str, ...]:
-        """Notes for the result."""
+    def known_errors(self, state: State) -> dict[str, float]:
+        """Errors of the energy that only the calculation knows: those of single precision, which it computes."""
+        single = self.context.options.precision == "single" and self.context.model.has_functional
+        return {"precision": self._precision_error(state)} if single else {}
+
+    def notes(self, state: State, errors: Mapping[str, float]) -> tuple[str, ...]:
+        """Notes for the result with its known `errors`."""
         notes = [*core_notes(self.context.request.molecule, self.context.basis)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
+        notes += self.remarks
         if (share := self.context.budget.share) < 1.0:
             notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
         notes += self.context.budget.warnings()
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature))
-        if self.context.options.precision == "single" and self.context.model.has_functional:
-            error, limit = self._precision_error(state), self.options.energy_tolerance
+            notes.append(stability_note(state.curvature, self.terms))
+        host = self.context.backend.to_host
+        matrices = (host(state.D_spq), host(self.core.S_pq), host(state.eps_sm))
+        notes += occupation_notes(self.context.basis, state, *matrices)
+        if (error := errors.get("precision")) is not None:
+            limit = self.options.energy_tolerance
             notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
             limit = self.options.linear_dependence
@@ -303,11 +358,22 @@ class Calculation:
         if guess == "core":
             h_pq = sum((t.V_pq for t in self.terms if isinstance(t, CorePotentials)), self.core.h_pq)
             return guesses.bare_nuclei(h_pq, problem.frame, 1 if model.shared else model.spins)
-        charges, spins = self.options.atomic_charges, self.options.atomic_spins
-        molecule = self.context.request.molecule
-        atoms = one_electron_model(self.context.request)
-        start = guesses.superposed_atoms(molecule, basis, model.spins, backend, charges, spins, atoms)
+        start = self._superposed(self.options.atomic_charges, self.options.atomic_spins)
         return start if model.name in METHODS else replace(start, first_step=FIRST_STEP)
+
+    def _superposed(self, charges: Sequence[float] | None, spins: Sequence[float] | None) -> Density:
+        """Superposed atoms with these charges and unpaired electrons."""
+        context, request = self.context, self.context.request
+        common = (request.molecule, context.basis, context.model.spins, context.backend, charges, spins)
+        return guesses.superposed_atoms(*common, one_electron_model(request))
+
+
+def _is_open_atom(molecule: Molecule) -> bool:
+    """Whether it is a single atom with an open d or f shell, which has many determinants of similar energy."""
+    if molecule.natom > 1 or molecule.nelectron < 1 or molecule.nuclei.ghosts.any():
+        return False
+    shells = configuration(int(molecule.numbers[0]), molecule.charge)
+    return any(l >= OPEN_MOMENTUM and 0 < n < capacity(l) for (_, l), n in shells.items())
 
 
 def _require_same_cores(given: Basis, basis: Basis) -> None:
@@ -328,6 +394,14 @@ def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
         yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
     if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
         yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
+
+
+def after_search(options: ScfOptions) -> ScfOptions:
+    """Options of the SCF that converges the lowest starting point: DIIS must not climb back to a saddle point, and a
+    state that was reached by descent is not examined unless that is asked for."""
+    accelerator = "descent" if options.accelerator == "auto" else options.accelerator
+    stability = "none" if options.stability == "auto" else options.stability
+    return replace(options, accelerator=accelerator, stability=stability)
 
 
 def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:

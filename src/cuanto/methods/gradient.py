@@ -40,7 +40,7 @@ def energy_gradient(
     """dE/dR of a stationary state, Hartree/Bohr, for the atoms and for the point charges (`charges` of them)."""
     atoms, backend = len(basis.R_ax), budget.backend
     gradient = np.zeros((atoms + charges, 3))
-    C_spi = _occupied_orbitals(state, backend.xp)
+    C_spi = occupied_orbitals(state, backend.xp)
     sources, names = Sources(overlap=-energy_weighted_density(state, S_pq, backend)), ["overlap"]
     for term in terms:
         with timings.measure(f"gradient of {term.name}"):
@@ -75,7 +75,7 @@ def require_converged(state: State, unconverged: bool) -> None:
         )
 
 
-def _occupied_orbitals(state: State, xp: Any) -> Any:
+def occupied_orbitals(state: State, xp: Any) -> Any:
     """C_spi with D_s = C_s C_s^T."""
     n_si = occupied(state.n_sm)
     shared = len(state.C_spm) < len(n_si)

@@ -36,6 +36,7 @@ class Request:
     """One calculation; `model` is None for semiempirical methods.
 
     `diagonaliser`: factory of a diagonaliser that only semiempirical methods offer, if the options choose it.
+    `single_point`: no part of an optimisation, of dynamics or of differences, whose states must be connected.
     """
 
     molecule: Molecule
@@ -47,6 +48,7 @@ class Request:
     grid: GridSettings
     surroundings: Surroundings
     diagonaliser: Callable[..., Any] | None
+    single_point: bool = True
 
     @classmethod
     def of(

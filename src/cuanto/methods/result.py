@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
+from math import nan
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,40 +20,13 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
 from cuanto.memory import retry_with_less_memory
+from cuanto.methods.error_estimates import estimate_errors, total_error
+from cuanto.methods.history import Iteration
 from cuanto.methods.summary import summary_html, summary_text
 from cuanto.options import CalculationOptions, ScfOptions, changed_options
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.units import DIPOLE_IN_DEBYE
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One iteration: energies in Hartree, and the kind of step."""
-
-    iteration: int
-    energy: float
-    energy_change: float
-    gradient: float
-    step: str
-
-    @classmethod
-    def of(cls, state: State) -> Iteration:
-        """Record of a state."""
-        return cls(state.iteration, state.energy, state.energy_change, state.gradient, state.step)
-
-
-def run_iterations(
-    states: Iterator[State], on_iteration: Callable[[State], object] | None
-) -> tuple[State, tuple[Iteration, ...]]:
-    """Run an SCF to its end: the last state, and a record of every iteration."""
-    state, history = None, []
-    for state in states:
-        history.append(Iteration.of(state))
-        if on_iteration is not None:
-            on_iteration(state)
-    assert state is not None  # there is at least one iteration
-    return state, tuple(history)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -202,6 +176,16 @@ class Result:
         raise self._lacks("gradient")
 
     @cached_property
+    def errors(self) -> Mapping[str, float]:
+        """Estimated errors of the energy by source, Hartree; empty if there are no estimates."""
+        return {}
+
+    @property
+    def error(self) -> float:
+        """Estimated size of all errors of the energy together, Hartree; not a number if there are no estimates."""
+        return total_error(self.errors) if self.errors else nan
+
+    @cached_property
     def basis_name(self) -> str | None:
         """Name of the orbital basis; None for methods without a choice of basis."""
         return None
@@ -273,7 +257,7 @@ class GaussianResult(Result):
     """Result of Hartree-Fock or Kohn-Sham, with orbitals in a Gaussian basis.
 
     `gradients`: of atoms and point charges, if they were computed with the energy. `S_pq`: the overlap on the backend.
-    `partition`: how the grid was divided.
+    `partition`: how the grid was divided. `known_errors`: errors by source that were computed with the energy.
     """
 
     basis: Basis
@@ -281,6 +265,7 @@ class GaussianResult(Result):
     gradients: tuple[Array, Array] | None = None
     S_pq: Any = None
     partition: tuple[float, float] | None = None
+    known_errors: Mapping[str, float] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the settings name no device."""
@@ -351,6 +336,17 @@ class GaussianResult(Result):
             return retry_with_less_memory(
                 lambda share: Calculation.of(request, share).gradient(self.state), self.backend
             )
+
+    @cached_property
+    def errors(self) -> Mapping[str, float]:
+        """Estimated errors of the energy by source, Hartree; computed on first access.
+
+        Empty if the SCF did not converge, and for results from files that have none.
+        """
+        if not self.converged or self.state.F_spq is None:
+            return {}
+        with one_thread, self.timings.measure("error estimates"):
+            return retry_with_less_memory(lambda share: estimate_errors(self, share), self.backend)
 
     @cached_property
     def dipole(self) -> Array:

@@ -18,9 +18,10 @@ from cuanto.integrals.engine import resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
 from cuanto.methods.gradient import require_converged
+from cuanto.methods.history import run_iterations
 from cuanto.methods.model import SEMIEMPIRICAL
 from cuanto.methods.request import Request
-from cuanto.methods.result import Result, run_iterations
+from cuanto.methods.result import Result
 from cuanto.options import ScfOptions
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
@@ -196,7 +197,7 @@ class Semiempirical:
         if not self.engine.stored:
             notes.append(f"repulsion integrals recomputed in {parts} parts in every iteration")
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature))
+            notes.append(stability_note(state.curvature, ()))
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
     @cached_property

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.api import gradient
+from cuanto.api import gradient_along_path
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import CuantoError, InputError, describe_error
@@ -158,7 +158,7 @@ class HessianCalculation:
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
             options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
-        result = gradient(self.molecule, self.method, self.basis, **options)
+        result = gradient_along_path(self.molecule, self.method, self.basis, **options)
         if not result.converged:
             raise CuantoError(f"the SCF did not converge in {result.iterations} iterations")
         if self._journal is not None and key not in known and isinstance(result, GaussianResult):

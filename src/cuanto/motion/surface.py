@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cuanto.api import gradient
+from cuanto.api import gradient_along_path
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.methods import GaussianResult, Request, Result
@@ -48,7 +48,7 @@ class Surface:
             options["guess"] = guess
         if isinstance(self.result, GaussianResult) and self.result.auxbasis is not None:
             options["auxbasis"] = self.result.auxbasis.moved_to(molecule.R_ax)
-        self.result = gradient(molecule, self.method, basis, **options)
+        self.result = gradient_along_path(molecule, self.method, basis, **options)
         if isinstance(self.result, GaussianResult):
             self._extrapolation.add(self.result)
         return self.result

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.api import gradient
+from cuanto.api import gradient_along_path
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import ConvergenceError
@@ -43,7 +43,7 @@ def evaluate_task(task: dict[str, Any]) -> dict[str, Any]:
         secants = kept_secants(secants) if isinstance(secants, str) else secants
         options["guess"] = guess = carry_orbitals(guess, molecule, basis, secants)
         basis = guess.basis if isinstance(guess, Orbitals) else basis
-    return slopes_of(gradient(molecule, task["method"], basis, **options))
+    return slopes_of(gradient_along_path(molecule, task["method"], basis, **options))
 
 
 @lru_cache(maxsize=1)

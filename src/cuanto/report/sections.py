@@ -53,6 +53,7 @@ def body(result: Result, surfaces: list[Surface], reason: str, motion: Motion) -
         _card("Atomic charges", *_charges(result)),
         _card("Timings", *_timings(result)),
         _card("Energy by term", _terms(result)),
+        _card("Estimated errors", *_errors(result)),
         _card("Notes", *_notes(result, motion)),
     ]
     main = tag(
@@ -197,6 +198,8 @@ def _facts(result: Result) -> Markup:
     total = "Total energy" if result.converged else "Last energy, NOT converged"
     kind = "fact big" if result.converged else "fact big unconverged"
     tiles = [_fact(total, number(result.energy, 8), "Hartree", kind)]
+    if result.errors:
+        facts.insert(0, ("Estimated error", f"{result.error:.0e}", "Hartree"))
     return tag("div", *tiles, *(_fact(*fact) for fact in facts), class_="facts")
 
 
@@ -282,6 +285,15 @@ def _terms(result: Result) -> Markup:
     name = "total / Hartree" if result.converged else "last total / Hartree, NOT converged"
     rows.append(tag("tr", tag("th", name), tag("td", number(result.energy, 8)), class_="total"))
     return tag("table", tag("tbody", *rows), class_="terms")
+
+
+def _errors(result: Result) -> tuple[Markup, ...]:
+    if not result.errors:
+        return (_missing("Error estimates"),)
+    rows = [tag("tr", tag("th", name), tag("td", f"{value:+.1e}")) for name, value in result.errors.items()]
+    rows.append(tag("tr", tag("th", "together / Hartree"), tag("td", f"{result.error:.1e}"), class_="total"))
+    words = "Energy minus that without the approximation; errors of method and basis are not included."
+    return tag("table", tag("tbody", *rows), class_="terms"), tag("p", words, class_="hint")
 
 
 def _notes(result: Result, motion: Motion) -> tuple[Markup, ...]:

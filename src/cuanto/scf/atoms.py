@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from math import gamma
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto import integrals
 from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.basis import Basis, Shell, solid_harmonic_matrix
@@ -24,6 +24,7 @@ from cuanto.errors import require
 from cuanto.scf.configurations import capacity, configuration, electrons_by_momentum, outside_core
 from cuanto.scf.diis import History, flatten, unflatten
 from cuanto.scf.fixed_point import iterations
+from cuanto.scf.radial import RadialFunctions, repulsion
 from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
 TOLERANCE = 1e-6
@@ -129,21 +130,21 @@ class _Radial:
         require(0 in momenta, "a basis without s functions cannot hold the superposed atoms: use guess=core")
         momenta = [l for n, l in enumerate(momenta) if l == n]  # after a gap nothing is occupied
         shells = [shell for shell in shells if shell.l in momenta]
-        basis = Basis.from_shells(sorted(shells, key=lambda shell: shell.l), np.zeros((1, 3)))
-        self._functions = _components(basis)
-        S = integrals.overlap(basis, backend="cpu")
+        own = [[shell for shell in shells if shell.l == l] for l in momenta]
+        functions = [RadialFunctions.of(l, shells) for l, shells in enumerate(own)]
         charge = number - (potential.core_electrons if potential else 0)
-        h = model.atom(basis, number, charge, get_backend("cpu"))
-        # All components of a momentum have the same matrix: take the first.
-        first = [p_am[:, 0] for p_am in self._functions]
-        self.S = [S[np.ix_(p, p)] for p in first]
-        self.h = [h[np.ix_(p, p)] for p in first]
+        self.S = [radial.overlap() for radial in functions]
+        if model == NONRELATIVISTIC:
+            self.h = [radial.kinetic() + radial.attraction(charge) for radial in functions]
+        else:
+            self.h = _one_electron(own, number, charge, model)
         if potential is not None:
-            own = [[shell for shell in basis.shells if shell.l == l] for l in momenta]
             self.h = [h + _core_potential(potential, shells) for h, shells in zip(self.h, own, strict=True)]
         self.X = [_orthogonaliser(s) for s in self.S]
-        packed = integrals.eri_4c(basis, packed=True, backend="cpu")
-        self._G = {(l, k): self._repulsion(packed, l, k) for l in momenta for k in momenta}
+        self._G: dict[tuple[int, int], Array] = {}
+        for l, k in combinations_with_replacement(momenta, 2):
+            self._G[l, k] = repulsion(functions[l], functions[k])
+            self._G[k, l] = self._G[l, k].transpose(2, 3, 0, 1)
 
     def fock(self, D: list[Array]) -> list[Array]:
         """h + J - K/2; D[l] is the density of all components together."""
@@ -151,15 +152,14 @@ class _Radial:
             h + sum(np.einsum("abcd,cd->ab", self._G[l, k], D[k]) for k in range(len(D))) for l, h in enumerate(self.h)
         ]
 
-    def _repulsion(self, packed: Array, l: int, k: int) -> Array:
-        """1/(2l+1) 1/(2k+1) sum_mn [(am bm|cn dn) - (am cn|bm dn)/2]."""
-        p, q = self._functions[l], self._functions[k]
-        # The sum over one set of components does not depend on the component of the other: take its first.
-        bra, components = _pair(p[:, None, 0], p[None, :, 0])[:, :, None, None], range(q.shape[1])
-        J = sum(packed[bra, _pair(q[:, None, n], q[None, :, n])] for n in components)
-        pairs = [_pair(p[:, None, 0], q[None, :, n]) for n in components]
-        K = sum(packed[pair[:, None, :, None], pair[None, :, None, :]] for pair in pairs)
-        return np.asarray(J / len(pairs) - 0.5 * (K / len(pairs)))
+
+def _one_electron(shells: list[list[Shell]], number: int, charge: int, model: OneElectronModel) -> list[Array]:
+    """The one-electron matrix of each momentum, by a model with relativity or Gaussian nuclei."""
+    basis, backend = Basis.from_shells([shell for own in shells for shell in own], np.zeros((1, 3))), get_backend("cpu")
+    h = model.atom(basis, number, charge, backend)
+    # All components of a momentum have the same matrix: take the first.
+    first = [p_am[:, 0] for p_am in _components(basis)]
+    return [h[np.ix_(p, p)] for p in first]
 
 
 def _core_potential(potential: CorePotential, shells: list[Shell]) -> Array:
@@ -186,11 +186,6 @@ def _components(basis: Basis) -> list[NDArray[np.int64]]:
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         found[shell.l].append(offset + np.arange(shell.nbf).reshape(shell.ncol, shell.ncomp))
     return [np.concatenate(parts) for parts in found]
-
-
-def _pair(p: NDArray[np.int64], q: NDArray[np.int64]) -> NDArray[np.int64]:
-    high, low = np.maximum(p, q), np.minimum(p, q)
-    return np.asarray(high * (high + 1) // 2 + low)
 
 
 def _orthogonaliser(S: Array) -> Array:

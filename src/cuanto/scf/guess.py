@@ -23,9 +23,10 @@ from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 GUESSES = ("sad", "core")
 
 
-def begin() -> None:
-    """Start to compile the kernel of atoms, which are computed on the host whatever the device of the molecule is."""
-    get_backend("cpu").compile(general_source("table", "double"))
+def begin(model: OneElectronModel) -> None:
+    """Start to compile the host kernel that atoms need if they have relativity or Gaussian nuclei."""
+    if model != NONRELATIVISTIC:
+        get_backend("cpu").compile(general_source("table", "double"))
 
 
 def superposed_atoms(

@@ -17,6 +17,7 @@ from cuanto.log import Timings
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
+from cuanto.scf.degeneracy import order_degenerate
 from cuanto.scf.diagonalise import Diagonaliser, Full, diagonalise_blocks, eigenvectors, stack
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.occupations import NEGLIGIBLE_OCCUPATION, Occupations
@@ -232,11 +233,11 @@ class ExtrapolationStep:
         with frame.blas_threads:
             scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
             D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, valid = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            if not valid and self._corrections < MAX_CORRECTIONS:
+            found_sjm, eps_sm, same, lowest = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            if not same or (not lowest and self._corrections < MAX_CORRECTIONS):
                 return state
             (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-            return replace(state, converged=valid, C_spm=C_spm, eps_sm=eps_sm)
+            return replace(state, converged=lowest, C_spm=C_spm, eps_sm=eps_sm)
 
     def follow(self, current: Evaluation) -> Point | None:
         """The proposal, unless the accelerator is lost; after an invalid stationary state (an empty orbital below an
@@ -286,6 +287,8 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
         C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
+        if problem.occupations.integer:
+            C_sjm = order_degenerate(problem.frame, C_sjm, eps_sm, problem.levels(problem.occupy(eps_sm)[0]))
     if start.first_step == 1.0 or problem.shared:
         return C_sjm, eps_sm
     silent = replace(problem, timings=Timings())
@@ -338,10 +341,12 @@ def occupied(n_sm: Array) -> Array:
     return n_sm[:, : 1 + int(np.flatnonzero(n_sm.max(axis=0) > NEGLIGIBLE_OCCUPATION).max(initial=0))]
 
 
-def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]) -> tuple[Any, Any, bool]:
-    """Orbitals that diagonalise F among those of equal occupation, their energies, and whether they are valid: no empty
-    orbital lies below an occupied one, and their density is D."""
-    frame, orbitals, energies, valid = problem.frame, [], [], True
+def canonical(
+    problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequence[Any]
+) -> tuple[Any, Any, bool, bool]:
+    """Orbitals that diagonalise F among those of equal occupation, their energies, whether their density is D, and
+    whether no empty orbital lies below an occupied one."""
+    frame, orbitals, energies, same, lowest = problem.frame, [], [], True, True
     xp, product = frame.xp, frame.linalg.product
     for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
@@ -349,8 +354,8 @@ def canonical(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array, D_sjk: Sequ
         orbitals.append(found_jm)
         energies.append(xp.concatenate(levels))
         if problem.occupations.integer and not problem.shared and len(levels) > 1:
-            valid = valid and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
+            lowest = lowest and float(levels[-2][-1]) < float(levels[-1][0]) + SAME_LEVEL
     found_sjm, limit = stack(orbitals, xp), SAME_DENSITY * max(1.0, float(n_sm.max()))
     for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
-        valid = valid and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
-    return found_sjm, xp.stack(energies), valid
+        same = same and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
+    return found_sjm, xp.stack(energies), same, lowest

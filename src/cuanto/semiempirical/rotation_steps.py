@@ -93,8 +93,8 @@ class RotationStep:
         """Canonical orbitals, converged if they are valid."""
         state = current.state
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            C_sjm, eps_sm, valid = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
-        return replace(state, converged=valid, C_spm=C_sjm, eps_sm=eps_sm)
+            C_sjm, eps_sm, *tests = canonical(self.problem, state.F_spq, state.C_spm, state.n_sm, state.D_spq)
+        return replace(state, converged=all(tests), C_spm=C_sjm, eps_sm=eps_sm)
 
     def follow(self, current: Evaluation) -> Point | None:
         """Rotated orbitals, None if that is not safe."""

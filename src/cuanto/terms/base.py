@@ -12,9 +12,11 @@ class Term(Protocol):
     """One physical effect.
 
     D_spq has one spin (both electrons of every orbital) or two; C_spi as for `coulomb.base.JKBuilder`, or None.
+    `curvature_error`: Hartree, error of the second derivatives of the energy under rotations of orbitals.
     """
 
     name: str
+    curvature_error: float = 0.0
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any | None]:
         """Energy (a number, or a scalar on the device), and dE/dD_spq (with a single matrix if it is the same for all

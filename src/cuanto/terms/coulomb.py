@@ -27,6 +27,10 @@ class Coulomb(Term):
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
 
+    def response(self, D_spq: Any, change_spq: Any) -> Any:
+        """J of the change."""
+        return self.fock(change_spq, None)[1]
+
     def sources(self, D_spq: Any) -> Sources | None:
         """Charges of the builder."""
         return self.builder.coulomb_sources(D_spq.sum(axis=0))

@@ -24,6 +24,10 @@ class Exchange(Term):
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
 
+    def response(self, D_spq: Any, change_spq: Any) -> Any:
+        """-K of the change."""
+        return self.fock(change_spq, None)[1]
+
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
         """Gradient of the builder."""
         return self.fraction * self.builder.exchange_gradient(D_spq, C_spi)

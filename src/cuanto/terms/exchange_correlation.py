@@ -10,6 +10,7 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
+from cuanto.grid.check import check_patterns
 from cuanto.grid.gradient import energy_gradient
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import make_grid
@@ -26,6 +27,10 @@ COARSE_GRID_ERROR = 1e-4
 GRID_BYTES = 256
 """Memory per grid point, including intermediates; slightly more than measured (benzene, ultrafine: 210)."""
 
+GRID_CURVATURE = 5e-4
+"""Hartree: error of curvatures. The energy of a grid depends on the direction of a density that is not spherical: for
+Sc (PBE/def2-SVP) a curvature is -3.7e-4 with the fine and -0.5e-4 with the superfine grid."""
+
 
 def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
     """Memory that the grid of a molecule will take."""
@@ -40,6 +45,7 @@ class ExchangeCorrelation(Term):
     """
 
     name = "exchange-correlation"
+    curvature_error = GRID_CURVATURE
 
     def __init__(
         self,
@@ -66,12 +72,20 @@ class ExchangeCorrelation(Term):
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))
         self.electrons: Any = None
+        self._known: tuple[Any, Any] | None = None  # density matrix of the last response, and its densities
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """E and dE/dD of each spin; with one spin, of both electrons together."""
         parts = self._integrate(D_spq, C_spi)
         energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
+
+    def response(self, D_spq: Any, change_spq: Any) -> Any:
+        """By differences of the potentials at every point, in double precision unless all is in single."""
+        if self._known is None or self._known[0] is not D_spq:
+            self._known = D_spq, self._plain.rho(D_spq, None)
+        dv_scg = self._plain.response(self._known[1], self._plain.rho(change_spq, None))
+        return self.backend.communicator.sum(self._plain.quadrature.matrix(dv_scg))
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """dE/dR_ax in double precision, with the response of the grid if the settings include it."""
@@ -94,6 +108,10 @@ class ExchangeCorrelation(Term):
         common = (self._potential, self.molecule, self.basis, self.settings)
         return ExchangeCorrelation(*common, budget=self._budget, grid=self.grid)
 
+    def on_grid(self, settings: GridSettings) -> ExchangeCorrelation:
+        """The same term on another grid, in double precision."""
+        return ExchangeCorrelation(self._potential, self.molecule, self.basis, settings, budget=self._budget)
+
     def warning(self, electrons: int) -> str | None:
         """A warning if the grid is too coarse for this number of electrons, else None."""
         found = float(self.electrons)
@@ -104,8 +122,30 @@ class ExchangeCorrelation(Term):
             "use a finer one, such as grid='ultrafine'"
         )
 
+    def energy(self, D_spq: Any, C_spi: Any | None = None) -> float:
+        """The energy alone, in the precision of the first quadrature."""
+        plain = self._plain
+        return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, C_spi))[0]))
+
     def _quadrature(self, real: str) -> Quadrature:
         quadrature, self.plan = make_quadrature(
             self.grid, self.basis, self.backend, self.functional.family, self.settings, self._budget, real
         )
         return quadrature
+
+
+def grid_error(
+    potential: XCPotential,
+    molecule: Molecule,
+    basis: Basis,
+    settings: GridSettings,
+    density: tuple[Any, Any],
+    budget: Budget,
+) -> float:
+    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a few of its points and
+    better ones (`grid.check`)."""
+    patterns = check_patterns(molecule, settings)
+    grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
+    if not len(grid.w_g):
+        return 0.0
+    return -ExchangeCorrelation(potential, molecule, basis, settings, budget=budget, grid=grid).energy(*density)

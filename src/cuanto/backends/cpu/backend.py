@@ -29,6 +29,7 @@ from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Po
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
+from cuanto.backends.texts import finish_texts
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.table import Program as Tables
@@ -175,8 +176,12 @@ class CpuBackend:
     def expect(self, classes: Sequence[Class]) -> None:
         """No effect: the cores have other work."""
 
+    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+        """No effect: texts are generated where they are needed."""
+
     def finish_compiling(self) -> None:
         """Wait for background compilations."""
+        finish_texts(self)
         for program in list(self._programs.values()):
             program.wait()
 

@@ -32,7 +32,7 @@ PLAIN_SHARED = 48 * 1024
 ALIGNMENT = 256
 """Bytes: alignment of arrays that share a block of memory."""
 POOL_SHARE = 0.1
-"""Fraction of the free memory that CuPy's pool may keep before a memory plan releases it."""
+"""Fraction of all memory that CuPy's pool may keep before a memory plan releases it."""
 OUT_OF_MEMORY = ("out of memory", "ALLOC_FAILED")
 """Parts of the messages of CUDA and its libraries; CuPy's own error is a `MemoryError` already."""
 STREAMS = tuning.size("cuda", "integrals.streams")
@@ -156,13 +156,13 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes; memory held by CuPy's pool is released first if the pool is large."""
+        """Free and total bytes; what CuPy's pool keeps counts as free, and is released first if it is much."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
-        free, total = info()
-        if pool.free_bytes() > POOL_SHARE * free:
+        (free, total), idle = info(), pool.free_bytes()
+        if idle > POOL_SHARE * total:
             self.release_memory()
-            free, total = info()
-        return int(free), int(total)
+            (free, total), idle = info(), 0
+        return int(free + idle), int(total)
 
     def release_memory(self) -> None:
         """Free what CuPy's pools keep."""
@@ -187,6 +187,10 @@ class CudaBackend:
     def expect(self, classes: Sequence[Class]) -> None:
         """Let processes make the tables of these classes for the general kernel."""
         tables.expect(classes, levels=True)
+
+    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+        """The helper generates and compiles it, for later processes."""
+        self._compilers.expect(given, columns, real)
 
     def launch(
         self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None

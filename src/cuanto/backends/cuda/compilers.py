@@ -6,6 +6,7 @@ serves until then, are left to the helper (`helper.py`), which finishes them eve
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from concurrent.futures import Future
@@ -15,8 +16,9 @@ from typing import Any
 
 from cuanto.backends import cache as disk
 from cuanto.backends.background import LATER, Background
-from cuanto.backends.cuda.helper import Helper
-from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
+from cuanto.backends.base import Class
+from cuanto.backends.cuda.helper import Helper, binary_path, expected_kernel
+from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.kernels.text import Source
 from cuanto.workers import usable_cores
 
@@ -37,8 +39,7 @@ class Compilers:
 
     def path(self, source: Source) -> Path:
         """The file of a kernel in the cache."""
-        parts = (source.hash, *OPTIONS, self.architecture, str(nvrtc_version()))
-        return disk.file_path(f"{disk.key(parts)}.cubin")
+        return binary_path(source.hash, self.architecture, OPTIONS)
 
     def request(self, source: Source, later: bool = False) -> Future[bytes] | None:
         """Start compiling a kernel unless that was done before; None if it is in the cache."""
@@ -60,6 +61,14 @@ class Compilers:
             self._futures[source.hash] = future
             return future
 
+    def expect(self, given: Class, columns: int, real: str) -> None:
+        """Let the helper generate and compile a kernel for lists of quartets, for later processes."""
+        job = expected_kernel(given, columns, real)
+        with self._lock:
+            if (key := json.dumps(job)) not in self._futures:
+                job |= {"arch": self.architecture, "options": OPTIONS}
+                self._futures[key] = self._running_helper().submit(job) or _nothing()
+
     def binary(self, source: Source) -> bytes:
         """The machine code, from the cache when it is there."""
         path = self.path(source)
@@ -79,12 +88,22 @@ class Compilers:
         for future in list(self._futures.values()):
             future.result()
 
-    def _by_helper(self, source: Source) -> Future[bytes]:
+    def _running_helper(self) -> Helper:
         if self._helper is None:
             self._helper = Helper(usable_cores())
+        return self._helper
+
+    def _by_helper(self, source: Source) -> Future[bytes]:
         job: dict[str, Any] = {"path": str(self.path(source)), "text": source.text}
         job |= {"arch": self.architecture, "options": OPTIONS}
-        return self._helper.submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
+        return self._running_helper().submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
+
+
+def _nothing() -> Future[bytes]:
+    """A request that nobody can answer."""
+    future: Future[bytes] = Future()
+    future.set_result(b"")
+    return future
 
 
 def compilers_for(architecture: str) -> Compilers:

@@ -1,8 +1,9 @@
 """A separate process that compiles kernels at low priority, and finishes them even if the calculation has ended.
 
 A call of NVRTC cannot be abandoned safely, so compiling in threads would delay the end of a short calculation by
-seconds. Requests are numbered lines of JSON on the standard input, with the path of the binary in the cache if it is to
-be kept. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
+seconds. Requests are numbered lines of JSON on the standard input: a text, with the path of the binary in the cache if
+it is to be kept, or a class of integrals whose kernel for lists is to be generated and kept (`expected_kernel`), after
+all texts. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
 """
 
 from __future__ import annotations
@@ -15,21 +16,42 @@ import sys
 import threading
 import time
 from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from cuanto.backends import cache as disk
-from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.base import Class
+from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import CompilerError
+from cuanto.kernels.spec import Shells
 from cuanto.workers import python_environment
 
 NICENESS = 10
 """Niceness of a helper: no calculation waits for its kernels."""
 TIME_LIMIT = 120.0
 """Seconds for which the helper goes on after the calculation has ended."""
+
+LAST = 2**62
+"""Number of the requests that end the threads."""
+GENERATING = threading.Lock()
+
+Jobs: TypeAlias = "queue.PriorityQueue[tuple[bool, int, Any]]"
+
+
+def binary_path(text_hash: str, architecture: str, options: Sequence[str]) -> Path:
+    """The file of a kernel in the cache."""
+    parts = (text_hash, *options, architecture, str(nvrtc_version()))
+    return disk.file_path(f"{disk.key(parts)}.cubin")
+
+
+def expected_kernel(given: Class, columns: int, real: str) -> dict[str, Any]:
+    """Request of a straight-line kernel for lists of quartets, for later processes."""
+    operator, bra, ket, algorithm = given
+    return {"class": [operator, [bra.l, bra.pure], [ket.l, ket.pure], algorithm], "columns": columns, "real": real}
 
 
 class Helper:
@@ -49,7 +71,7 @@ class Helper:
         for target in (self._write, self._read):
             threading.Thread(target=target, args=(process,), name="cuanto-helper", daemon=True).start()
 
-    def submit(self, job: dict[str, Any]) -> Future[bytes] | None:
+    def submit(self, job: Mapping[str, Any]) -> Future[bytes] | None:
         """Request a binary; None if there is no helper."""
         future: Future[bytes] = Future()
         with self._lock:
@@ -103,36 +125,61 @@ class Helper:
 def main() -> None:
     """Run the helper: compile until the input is closed and all requests are answered."""
     os.nice(int(sys.argv[2]))
-    jobs: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    jobs: Jobs = queue.PriorityQueue()
     answers = threading.Lock()
     workers = [threading.Thread(target=_work, args=(jobs, answers), daemon=True) for _ in range(int(sys.argv[1]))]
     for worker in workers:
         worker.start()
     with suppress(ValueError):  # the last line may be incomplete
         for line in sys.stdin.buffer:
-            jobs.put(json.loads(line))
+            job = json.loads(line)
+            jobs.put(("class" in job, job["number"], job))
     end = time.monotonic() + TIME_LIMIT
     for _ in workers:
-        jobs.put(None)
+        jobs.put((True, LAST, None))
     for worker in workers:
         worker.join(max(0.0, end - time.monotonic()))
     os._exit(0)  # a compilation that takes too long is abandoned
 
 
-def _work(jobs: queue.SimpleQueue[dict[str, Any] | None], answers: threading.Lock) -> None:
-    while (job := jobs.get()) is not None:
-        path, error, binary = job["path"] and Path(job["path"]), "", b""
+def _work(jobs: Jobs, answers: threading.Lock) -> None:
+    while (job := jobs.get()[2]) is not None:
+        error, binary = "", b""
         try:
-            found = disk.read(path) if path else None
-            binary = found or compile_nvrtc(job["text"], job["arch"], job["options"])[0]
-            if path and found is None:
-                disk.write(path, binary)
+            if "class" in job:
+                job |= _generate(job)
+            if job["text"]:
+                binary = _compile(job)
         except Exception as problem:  # whatever it is, the calculation waits for an answer
             error = str(problem) or type(problem).__name__
         answer = {"number": job["number"], "error": error, "binary": b64encode(binary).decode()}
         with answers, suppress(OSError):  # the calculation may have ended
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
+
+
+def _compile(job: Mapping[str, Any]) -> bytes:
+    path = job["path"] and Path(job["path"])
+    found = disk.read(path) if path else None
+    binary = found or compile_nvrtc(job["text"], job["arch"], job["options"])[0]
+    if path and found is None:
+        disk.write(path, binary)
+    return binary
+
+
+def _generate(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Path and text of the kernel of a class; an empty text if straight-line code does not suit the class."""
+    from cuanto.backends.kinds import Kind
+
+    operator, bra, ket, algorithm = job["class"]
+    first, second = (Shells(tuple(l), tuple(pure)) for l, pure in (bra, ket))
+    with GENERATING:  # Python code does not run in parallel anyway, and one graph at a time needs less memory
+        kind = Kind(operator, first, second, algorithm, job["columns"])
+        source = kind.list_source(job["real"]) if kind.straight else None
+        disk.flush()
+    if source is None:
+        return {"path": None, "text": ""}
+    return {"path": str(binary_path(source.hash, job["arch"], job["options"])), "text": source.text}
 
 
 if __name__ == "__main__":

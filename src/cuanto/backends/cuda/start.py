@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import cache, partial
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,8 @@ def _mark(architecture: str) -> Path:
     """File whose existence says that CuPy's cache has all operations."""
     spec = find_spec("cupy")  # without importing it
     version = Path(spec.origin).stat().st_mtime_ns if spec is not None and spec.origin else 0
-    parts = (architecture, str(_cupy_cache()), str(len(OPERATIONS)), str(version))
+    listed = (files("cuanto.backends.cuda") / "operations.py").read_text()  # another list has another mark
+    parts = (architecture, str(_cupy_cache()), listed, str(version))
     return disk.cache_folder() / f"{disk.key(parts)}.operations"
 
 

@@ -2,6 +2,7 @@
 //
 // The nearest atoms come first in a list (grid_near.h), so that a vanishing product does so at its first factors.
 #define VANISHED REAL(1e-17)
+#define LEAST_CELL REAL(1e-12)          // smaller shares are zero: far above the rounding errors of the cell functions
 #define REACH REAL(0.64)                // Stratmann: s is 1 below -0.64 and 0 above 0.64
 #define HORIZON REAL(4.5555555555555562)  // (1 + 0.64) / (1 - 0.64): more distant atoms have no effect
 
@@ -20,5 +21,5 @@ FN VEC cell(VEC mu, REAL shift) {
 }
 
 FN VEC shared(VEC mine, VEC total) {
-    return vselect(total > REAL(0), mine * vrcp(vselect(total > REAL(0), total, vset(1))), vset(0));
+    return vselect(mine > total * LEAST_CELL, mine * vrcp(vselect(total > REAL(0), total, vset(1))), vset(0));
 }

@@ -3,18 +3,11 @@
 //
 // The threads share the recursion R_tuv^n, batch by batch (k = t + u + v); a batch needs the two before it, so that three
 // buffers of shared memory are used in rotation, and R_tuv^0 is kept beside them. One text serves every class to l = BLOCK_L:
-// momenta are arguments, functions of a pair come as sparse rows over its monomials (md_blocks.py). Tuples (t, u, v)
-// are packed, 8 bits each, in order of their degree; monomials of degree l are the tuples of that degree.
+// momenta are arguments, functions of a pair come as sparse rows over its monomials (md_blocks.py). Monomials of degree l
+// are the tuples of that degree (md_recursion.cuh).
 
 #define BLOCK_L 5
 #define CHUNK 32  // primitive quartets whose Boys functions are evaluated together
-
-FN int tuples_below(int degree) { return degree * (degree + 1) * (degree + 2) / 6; }
-FN int tuples_of(int degree) { return (degree + 1) * (degree + 2) / 2; }
-
-struct Tuple { int t, u, v; };
-FN Tuple unpacked(int packed) { return {packed & 255, packed >> 8 & 255, packed >> 16}; }
-FN int place(int t, int u, int v) { return tuples_below(t + u + v) + (u + v) * (u + v + 1) / 2 + v; }
 
 // E_t^{ij}, t = 0 .. i + j, along one axis, unrolled for each (i, j). E_t of the next power is h E_(t-1) + shift E_t + (t + 1) E_(t+1), Fujii et al. eq. 6.
 template <int I, int J>
@@ -88,26 +81,6 @@ FN void make_rows(const Side& side, const Primitive& primitive, int monomial, RE
     }
 }
 
-// P - Q and R_000^n = prefactor (-2 rho)^n F_n of `count` ket primitives with one bra primitive, a thread each.
-FN void make_bases(int order, const REAL* bra, const REAL* ket, int ket_fields, int count, const REAL* boys_table,
-                   REAL* bases) {
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        const REAL* record = ket + (INDEX)i * ket_fields * BLOCK;
-        REAL* base = bases + i * (order + 4);
-        REAL R2 = 0;
-        for (int axis = 0; axis < 3; ++axis) {
-            const REAL low = bra[11 + axis] - (ket_fields > 11 ? record[(11 + axis) * BLOCK] : REAL(0));
-            base[axis] = (bra[1 + axis] - record[(1 + axis) * BLOCK]) + low;
-            R2 = vfma(base[axis], base[axis], R2);
-        }
-        const REAL r = vrcp(vfma(bra[0], record[0], REAL(1))), rho = bra[0] * r;
-        REAL* F = base + 3;
-        boys_any(order, rho * R2, boys_table, F);
-        REAL factor = vsqrt(r) * record[4 * BLOCK];
-        for (int n = 0; n <= order; ++n, factor *= -2 * rho) F[n] *= factor;
-    }
-}
-
 // R_tuv = R_tuv^0 of all degrees to `order` (Fujii et al. eq. 7), by three buffers of `room` numbers in rotation.
 FN void make_R(int order, const REAL* base, const int* tuples, REAL* buffer, int room, REAL* R) {
     for (int k = 0; k <= order; ++k) {
@@ -117,22 +90,7 @@ FN void make_R(int order, const REAL* base, const int* tuples, REAL* buffer, int
         const int count = tuples_of(k), first = tuples_below(k);
         for (int item = threadIdx.x; item < count * (order - k + 1); item += blockDim.x) {
             const int n = item / count, j = item - n * count;
-            REAL value = base[3 + n];
-            if (k > 0) {
-                const Tuple a = unpacked(tuples[first + j]);
-                const int m = a.u + a.v;
-                // Lower the smallest nonzero power; u + v and v give the position of a tuple in its batch.
-                const int t = a.t ? a.t : 99, u = a.u ? a.u : 99, v = a.v ? a.v : 99;
-                const int axis = v <= u && v <= t ? 2 : u <= t ? 1 : 0;
-                const int power = (axis == 0 ? t : axis == 1 ? u : v) - 1;
-                const int dm = axis > 0, dv = axis == 2;
-                const int j1 = (m - dm) * (m - dm + 1) / 2 + a.v - dv;
-                value = base[axis] * once[(n + 1) * tuples_of(k - 1) + j1];
-                if (power) {
-                    const int j2 = (m - 2 * dm) * (m - 2 * dm + 1) / 2 + a.v - 2 * dv;
-                    value = vfma(REAL(power), twice[(n + 1) * tuples_of(k - 2) + j2], value);
-                }
-            }
+            const REAL value = k > 0 ? next_R(k, n, j, base, tuples, once, twice) : base[3 + n];
             now[item] = value;
             if (n == 0) R[first + j] = value;
         }

@@ -1,0 +1,157 @@
+"""Stability of SCF states: lowest curvatures against PySCF's for the same orbitals, and what following them gains.
+
+    python benchmarks/stability.py --json benchmarks/results/stability_cpu.json
+    python benchmarks/stability.py --only OH
+
+Every case is converged without fitting and its stability tested (`stability=check`); PySCF analyses the same orbitals
+on a grid of its own. PySCF starts its search from the gradient, which is zero but for rounding, and may miss a mode of
+another symmetry: where both disagree, `stability=follow` shows who is right, because a saddle point has a lower state
+beside it. Rows are written one by one: an interrupted run continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from common import machine, pyscf_mole, save
+
+import cuanto
+from cuanto.backends.base import get_backend
+from cuanto.terms.exchange_correlation import GRID_CURVATURE
+
+BASIS = "def2-svp"
+CASES: tuple[tuple[str, str, int, str], ...] = (
+    ("H2O", "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469", 1, "rhf pbe"),
+    ("HF", "H 0 0 0; F 0 0 0.917", 1, "rhf r2scan"),
+    ("LiH", "Li 0 0 0; H 0 0 1.595", 1, "rhf"),
+    ("CO", "C 0 0 0; O 0 0 1.128", 1, "b3lyp"),
+    ("F2", "F 0 0 0; F 0 0 1.412", 1, "uhf"),
+    ("H2 stretched", "H 0 0 0; H 0 0 2.0", 1, "uhf ub3lyp"),
+    ("N2 stretched", "N 0 0 0; N 0 0 1.7", 1, "uhf"),
+    ("C2", "C 0 0 0; C 0 0 1.243", 1, "rhf uhf"),
+    ("O2 singlet", "O 0 0 0; O 0 0 1.208", 1, "uhf"),
+    ("O2", "O 0 0 0; O 0 0 1.208", 3, "uhf upbe"),
+    ("B2", "B 0 0 0; B 0 0 1.59", 3, "uhf ub3lyp"),
+    ("OH", "O 0 0 0; H 0 0 0.97", 2, "uhf ub3lyp upbe"),
+    ("NO", "N 0 0 0; O 0 0 1.151", 2, "uhf ub3lyp"),
+    ("CN", "C 0 0 0; N 0 0 1.172", 2, "uhf upbe0"),
+    ("BO", "B 0 0 0; O 0 0 1.205", 2, "uhf"),
+    ("BeH", "Be 0 0 0; H 0 0 1.343", 2, "ub3lyp"),
+    ("CO+", "C 0 0 0; O 0 0 1.115", 2, "uhf"),
+    ("N2+", "N 0 0 0; N 0 0 1.116", 2, "ub3lyp"),
+    ("CH2 singlet", "C 0 0 0; H 0 0.862 0.698; H 0 -0.862 0.698", 1, "uhf ur2scan"),
+    ("CH3", "C 0 0 0; H 0 1.079 0; H 0.934 -0.5395 0; H -0.934 -0.5395 0", 2, "uhf ur2scan"),
+    ("O3", "O 0 0 0; O 0 1.087 0.665; O 0 -1.087 0.665", 1, "uhf"),
+    ("NO2", "N 0 0 0; O 0 1.099 0.466; O 0 -1.099 0.466", 2, "uhf"),
+    ("ScO", "Sc 0 0 0; O 0 0 1.668", 2, "upbe"),
+    ("CuH", "Cu 0 0 0; H 0 0 1.463", 1, "ub3lyp"),
+    ("CuO", "Cu 0 0 0; O 0 0 1.724", 2, "uhf ub3lyp"),
+)
+SAME = 2e-3
+"""Hartree: curvatures that differ less are the same; Davidson's method and both grids leave errors of this size."""
+MIN_GAIN = 1e-6
+"""Hartree by which a state beside a saddle point lies below it."""
+
+
+def molecule(atoms: str, charge: int, multiplicity: int) -> cuanto.Molecule:
+    """A molecule from atoms separated by semicolons, in Angstrom."""
+    lines = [atom.strip() for atom in atoms.split(";")]
+    text = "\n".join([str(len(lines)), "", *lines])
+    return cuanto.Molecule.from_string(text, charge=charge, multiplicity=multiplicity)
+
+
+def theirs(found: Any) -> float:
+    """PySCF's lowest eigenvalue for the orbitals of a result, in our units (Hartree)."""
+    from pyscf import dft, lib, scf
+    from pyscf.scf import stability
+
+    mol, unrestricted = found.molecule, len(found.occupations) == 2
+    mole = pyscf_mole(mol, found.basis)
+    mole.charge, mole.spin = mol.charge, mol.multiplicity - 1
+    mole.build(dump_input=False)
+    name = found.method.lower().removeprefix("u").removeprefix("r") if found.method != "r2scan" else "r2scan"
+    if name == "hf":
+        field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
+    else:
+        field = dft.UKS(mole) if unrestricted else dft.RKS(mole)
+        field.xc, field.grids.level = {"2scan": "r2scan"}.get(name, name), 4
+    pick = (lambda array: np.array(array)) if unrestricted else (lambda array: np.array(array[0]))
+    field.mo_coeff, field.mo_occ, field.mo_energy = (
+        pick(array) for array in (found.coefficients, found.occupations, found.orbital_energies)
+    )
+    field.converged, lowest = True, []
+    genuine = lib.davidson
+
+    def recorded(*given: Any, **options: Any) -> Any:
+        values, vectors = genuine(*given, **options)
+        lowest.append(float(np.min(values)))
+        return values, vectors
+
+    with patch.object(stability.lib, "davidson", recorded):
+        stability.uhf_internal(field, verbose=0) if unrestricted else stability.rhf_internal(field, verbose=0)
+    return lowest[0] / (2.0 if unrestricted else 4.0)
+
+
+def measure(name: str, atoms: str, multiplicity: int, method: str) -> dict[str, Any]:
+    """Curvatures of one case, and the gain of following."""
+    mol = molecule(atoms, 1 if name.endswith("+") else 0, multiplicity)
+    states: list[Any] = []
+    found = cuanto.energy(mol, method, BASIS, fitting="none", backend="cpu", stability="check", search="none")
+    row: dict[str, Any] = {"case": f"{name} {method}", "energy": found.energy, "converged": found.converged}
+    row |= {"curvature": found.state.curvature, "pyscf": theirs(found)}
+    lower = cuanto.energy(
+        mol, method, BASIS, fitting="none", backend="cpu", stability="follow", guess=found, on_iteration=states.append
+    )
+    row |= {"gain": found.energy - lower.energy, "followed": lower.converged, "after": lower.state.curvature}
+    row["finite"] = bool(np.isfinite([state.energy_change for state in states[1:]]).all())
+    return row | {"verdict": verdict(row)}
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """Who is right about a case."""
+    limit = -GRID_CURVATURE if "hf" not in row["case"] else -5e-6
+    if abs(row["curvature"] - row["pyscf"]) < SAME or (row["curvature"] > limit and row["pyscf"] > limit):
+        return "same"
+    gained = row["gain"] > MIN_GAIN
+    return (
+        "ours"
+        if gained == (row["curvature"] < limit) and gained != (row["pyscf"] < limit)
+        else ("both unstable" if row["curvature"] < limit and row["pyscf"] < limit and gained else "PySCF")
+    )
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a row."""
+    numbers = f"{row['curvature']:10.5f} {row['pyscf']:10.5f} {row['gain']:12.2e}"
+    print(f"{row['case']:22} {numbers}  {row['verdict']}", flush=True)
+
+
+def main() -> None:
+    """Run the cases that are missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    known: list[dict[str, Any]] = []
+    if options.json and options.json.exists():
+        known = json.loads(options.json.read_text())["rows"]
+    print(f"{'case':22} {'ours':>10} {'PySCF':>10} {'gain':>12}  right (Hartree)")
+    for name, atoms, multiplicity, methods in CASES:
+        for method in methods.split():
+            if options.only not in f"{name} {method}" or any(row["case"] == f"{name} {method}" for row in known):
+                continue
+            known.append(measure(name, atoms, multiplicity, method))
+            show(known[-1])
+            if options.json:
+                save(options.json, {"benchmark": "stability", "machine": machine(get_backend("cpu")), "rows": known})
+    counts = {name: sum(row["verdict"] == name for row in known) for name in ("same", "both unstable", "ours", "PySCF")}
+    print(", ".join(f"{name}: {count}" for name, count in counts.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""The choice of a kernel for the integrals of a list of quartets on a GPU.
+
+Straight-line kernels have one thread per quartet. They exist for classes of low momenta, if they are compiled, and are
+slow where one quartet has many primitives, because a single thread sums them. Everywhere else a block of threads shares
+a quartet (`kernels/md_list.py`), by one kernel for all classes, which needs the Hermite expansions of all primitives.
+Where these do not fit into memory, index tables are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cuanto import tuning
+from cuanto.backends.base import Backend, Class, Job, Program
+from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
+from cuanto.backends.programs import is_cached
+from cuanto.coulomb.pair_classes import DevicePairs, PairClass
+from cuanto.kernels import md_list
+from cuanto.kernels.abi import BLOCK
+from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
+from cuanto.kernels.direct import cuda_expand
+from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
+from cuanto.kernels.spec import coulomb_operator
+from cuanto.kernels.text import Source
+
+BLOCKS_PER_PROCESSOR = tuning.size("cuda", "direct.blocks_per_processor")
+SERIAL_OPERATIONS = tuning.number("cuda", "direct.serial_operations")
+STATIC_SHARED = 64
+"""Bytes of static shared memory of the general kernel."""
+EXPANSION_BYTES = tuning.size("cuda", "direct.expansion_bytes")
+SIMPLE = 4
+"""Sum of the momenta up to which the cost of a class and the text of its kernel take milliseconds."""
+
+
+@dataclass(frozen=True)
+class ListLaunch:
+    """A kernel for lists: blocks of threads, bytes of shared memory, further arguments, and scratch memory.
+
+    `pad`: items of the list that share their bra. `scratch`: numbers of global memory.
+    """
+
+    program: Program
+    blocks: int
+    shared: int
+    arguments: dict[str, Any]
+    pad: int = 1
+    scratch: int = 0
+
+
+class ListKernels:
+    """Chooses kernels for lists of quartets in numbers of one type.
+
+    `algorithm`: of straight-line kernels; `room`: bytes for Hermite expansions.
+    """
+
+    def __init__(self, backend: Backend, algorithm: str, real: np.dtype[Any], room: int = EXPANSION_BYTES) -> None:
+        self.backend, self.algorithm, self.real, self.room = backend, algorithm, real, room
+        self.name = real_name(real)
+        self._tables = GroupTables(backend.to_device)
+        self._straight: dict[Any, Program | None] = {}
+        self._general: dict[Any, ListLaunch] = {}
+        self._cached: dict[Class, bool] = {}
+        self.expanded = 0
+        """Bytes of Hermite expansions."""
+
+    @staticmethod
+    def general(backend: Backend, real: str) -> tuple[Source, ...]:
+        """The kernels for all classes."""
+        if backend.traits.schedule == "group":
+            return (_group_source(backend, real),)
+        return general_source("quartet_block", real, "list"), cuda_expand(real)
+
+    def __call__(self, bra: DevicePairs, ket: DevicePairs, items: int) -> ListLaunch:
+        """The launch for at most `items` quartets."""
+        job = self._job(bra.host, ket.host)
+        longest = bra.host.longest_bra, ket.host.longest_ket
+        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, *longest)
+        if key not in self._straight:
+            self._straight[key] = self._straight_program(job, *longest)
+        straight, schedule = self._straight[key], self.backend.traits.schedule
+        if straight is not None and (straight.ready or schedule == "thread"):
+            return ListLaunch(straight, blocks_for(self.backend, items, LIST_THREADS), 0, {})
+        if schedule == "group" or not (self._expand(bra, "bra") and self._expand(ket, "ket")):
+            return self._groups(job, items)
+        if key not in self._general:
+            self._general[key] = self._blocks(job, longest[1])
+        blocks, general = blocks_for(self.backend, items, 1), self._general[key]
+        arguments = {**general.arguments, "bra_expansion": bra.expansions["bra"]}
+        arguments["ket_expansion"] = ket.expansions["ket"]
+        return replace(general, blocks=blocks, arguments=arguments, scratch=blocks * arguments["scratch_stride"])
+
+    def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
+        """The classes of all combinations of pairs."""
+        for y, ket in enumerate(pairs):
+            for bra in pairs[: y + 1]:
+                job = self._job(bra, ket)
+                yield job.operator, job.bra, job.ket, job.algorithm
+
+    def _job(self, bra: PairClass, ket: PairClass) -> Job:
+        """Description of the classes and counts, from which a kernel is chosen."""
+        shells = bra.bra.shells, ket.bra.shells
+        primitives = len(bra.bra.record) / bra.bra.count * ket.ket.primitives
+        algorithm = self.algorithm
+        if algorithm == "auto":
+            algorithm = choose_algorithm("cuda", "coulomb", *shells, primitives)
+        out = {"out": np.empty(0, dtype=self.real)}
+        operator = coulomb_operator(bra.bra.attenuated, algorithm)
+        return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
+
+    def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> Program | None:
+        """A straight-line kernel, if it is the fastest one and can be had without delay."""
+        schedule = self.backend.traits.schedule
+        if schedule not in ("auto", "thread"):
+            return None
+        if schedule == "auto":
+            class_ = (job.operator, job.bra, job.ket, job.algorithm)
+            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not self._is_cached(class_):
+                self.backend.expect_kernel(class_, job.columns, self.name)
+                return None
+            cost, at_once = kind_of(job).cost, kind_of(job).at_once
+            serial = cost.total(longest_bra * longest_ket) * -(-job.columns // at_once)
+            work = job.bras * job.kets * cost.total(job.primitives, job.columns)
+            if not kind_of(job).straight or serial > SERIAL_OPERATIONS or work < self.backend.traits.worth_compiling:
+                return None
+        return self.backend.compile(kind_of(job).list_source(self.name), later=True)
+
+    def _is_cached(self, class_: Class) -> bool:
+        if class_ not in self._cached:
+            self._cached[class_] = is_cached(*class_, levels=True)
+        return self._cached[class_]
+
+    def _blocks(self, job: Job, longest: int) -> ListLaunch:
+        """A block of threads for each quartet."""
+        traits, size = self.backend.traits, self.real.itemsize
+        block = md_list.block_of(job.bra, job.ket, job.columns, longest, size, traits.shared_limit)
+        tables = self._tables.once((job.bra, job.ket), lambda: md_list.list_arguments(job.bra, job.ket))
+        program = self.backend.compile(_block_source(self.name, traits.quartet_threads or block.threads))
+        sizes = {name: getattr(block, name) for name in ("batch", "ahead", "stage", "groups", "pitch")}
+        return ListLaunch(program, 0, block.numbers * size, {**tables, **sizes, "scratch_stride": block.sums})
+
+    def _expand(self, pairs: DevicePairs, side: str) -> bool:
+        """Make the Hermite expansions of all primitives, as bras or as kets; returns whether they fit into memory."""
+        if side in pairs.expansions:
+            return True
+        shells, is_ket = pairs.host.bra.shells, side == "ket"
+        record, lanes = (pairs.ket["ket_record"], BLOCK) if is_ket else (pairs.bra["bra_record"], 1)
+        fields = pairs.ket["ket_fields"] if is_ket else pairs.bra["bra_fields"]
+        functions = prod(pairs.host.functions)
+        width = md_list.padded(functions) if is_ket else functions
+        primitives = record.size // fields
+        numbers = primitives * hermite_count(sum(shells.l)) * width
+        if self.expanded + numbers * self.real.itemsize > self.room:
+            return False
+        self.expanded += numbers * self.real.itemsize
+        out = self.backend.xp.empty(numbers, dtype=self.real)
+        tables = self._tables.once(shells, lambda: md_list.expand_arguments(shells, self.real))
+        values = {
+            **tables,
+            "ket": int(is_ket),
+            "primitives": primitives,
+            "record": record,
+            "fields": fields,
+            "lanes": lanes,
+            "width": width,
+            "out": out,
+        }
+        memory = md_list.expand_memory(shells) * self.real.itemsize
+        program = self.backend.compile(cuda_expand(self.name))
+        self.backend.launch(program, blocks_for(self.backend, primitives, 1), values, memory)
+        pairs.expansions[side] = out
+        return True
+
+    def _groups(self, job: Job, items: int) -> ListLaunch:
+        """A few kets of one bra for each block of threads, from index tables."""
+        kind = kind_of(job)
+        lanes, shared = group_lanes(
+            job, kind.need, self.real.itemsize, self.backend.traits.shared_limit - STATIC_SHARED
+        )
+        blocks = blocks_for(self.backend, items // lanes + 1, 1)
+        stride = 0 if shared else kind.need.numbers(lanes)
+        sizes = {"lanes": lanes, "slots": kind.need.slots, "scratch_stride": stride}
+        program = self.backend.compile(_group_source(self.backend, self.name))
+        return ListLaunch(program, blocks, shared, {**self._tables(job), **sizes}, lanes, max(1, blocks * stride))
+
+
+@cache
+def _block_source(real: str, threads: int) -> Source:
+    """Cached, because hashing a text takes time."""
+    return replace(general_source("quartet_block", real, "list"), threads=threads)
+
+
+def _group_source(backend: Backend, real: str) -> Source:
+    return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
+
+
+def real_name(real: np.dtype[Any]) -> str:
+    """The C type of numbers."""
+    return "double" if real == np.float64 else "float"
+
+
+def blocks_for(backend: Backend, items: int, block: int) -> int:
+    """Blocks of threads that keep all multiprocessors busy."""
+    return max(1, min(-(-items // block), BLOCKS_PER_PROCESSOR * backend.traits.workers))

@@ -1,0 +1,180 @@
+"""From a start to a converged state: DIIS, direct minimisation if DIIS fails, and escape from saddle points."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.options import ScfOptions
+from cuanto.scf.accelerator import Accelerator
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.descent import HANDOVER_GRADIENT, descend
+from cuanto.scf.diagonalise import Diagonaliser
+from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
+from cuanto.scf.newton import minimise
+from cuanto.scf.secants import Secants
+from cuanto.scf.stability import Mode, escape, lowest_mode
+from cuanto.scf.state import State
+
+NEWTON_GRADIENT = 0.02
+"""Gradient below which Newton steps are more efficient than quasi-Newton steps."""
+MAX_DESCENT = 25
+"""Quasi-Newton steps before Newton steps are taken in any case."""
+MIN_GAIN = 1e-7
+"""Hartree by which a state must lie below the one that was left."""
+MAX_RISE = 1e-6
+"""Hartree by which DIIS may end above the state where it began."""
+MAX_ESCAPES = 8
+"""Saddle points that are left one after the other."""
+
+Start = Density | tuple[Any, Any]
+States = Generator[State, None, State | None]
+"""Yields the states that are not converged, and returns the last state; None if there is none."""
+
+
+@dataclass
+class Counter:
+    """Numbers the iterations of several stages consecutively; changes of the energy refer to the stage before."""
+
+    left: int
+    done: int = 0
+    energy: float = np.inf
+
+    def __call__(self, states: Iterator[State]) -> Iterator[State]:
+        """The states with consecutive numbers."""
+        for state in states:
+            self.done, self.left = self.done + 1, self.left - 1
+            change, known = state.energy_change, np.isfinite(state.energy_change) or not np.isfinite(self.energy)
+            change = change if known else state.energy - self.energy
+            self.energy = state.energy
+            yield replace(state, iteration=self.done, energy_change=change)
+
+
+def converge(
+    problem: Problem,
+    start: Start,
+    options: ScfOptions,
+    diagonaliser: Diagonaliser,
+    criteria: Criteria,
+    S_pq: Any,
+    secants: Secants | None = None,
+) -> Iterator[State]:
+    """States until one is converged (and a minimum, if requested), or until iterations run out.
+
+    The last state has the lowest energy of all that converged.
+    """
+    yield from Convergence(problem, options, criteria, S_pq, diagonaliser).states(start, secants)
+
+
+class Convergence:
+    """The stages of an SCF, which share a count of iterations."""
+
+    def __init__(
+        self, problem: Problem, options: ScfOptions, criteria: Criteria, S_pq: Any, diagonaliser: Diagonaliser
+    ) -> None:
+        self.problem, self.options, self.criteria, self.S_pq = problem, options, criteria, S_pq
+        self.diagonaliser, self.counted = diagonaliser, Counter(int(options.max_iterations))
+        self.watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
+
+    def states(self, start: Start, secants: Secants | None) -> Iterator[State]:
+        """All states; stages in the order in which they are needed."""
+        floor: State | None = None
+        if self.options.accelerator == "descent" and self.problem.occupations.integer:
+            start = self._orbitals(start)
+            floor = yield from self._last(descend(self.problem, start, self.counted.left, HANDOVER_GRADIENT))
+            start = self._continue(floor, start)
+        last = yield from self._extrapolate(start, secants, floor)
+        if last is None or not last.converged:
+            return
+        examined = self.options.stability in ("check", "follow") and self.problem.occupations.integer
+        if examined or (self.options.stability == "auto" and last.step == "newton"):
+            last = (yield from self._examine(last)) or last
+        yield replace(last, iteration=self.counted.done)
+
+    def _extrapolate(self, start: Start, secants: Secants | None, floor: State | None) -> States:
+        """DIIS, and direct minimisation where that fails or ends above its start."""
+        problem, frame = self.problem, self.problem.frame
+        accelerator = Accelerator(self.options, frame, self.watched, frame.free)
+        if secants is not None:
+            accelerator.history.carry(secants.carried(frame, self.S_pq))
+        lowest, last = floor, None
+        arguments = (accelerator, self.diagonaliser, self.criteria, self.counted.left)
+        for last in self.counted(iterate(problem, start, *arguments)):
+            if not last.converged:
+                yield last
+            lowest = last if lowest is None or last.energy < lowest.energy else lowest
+        if last is None or lowest is None:
+            return floor
+        if last.converged and secants is not None:
+            secants.add(accelerator.history.differences(), frame, self.S_pq)
+        rises = floor is not None and last.energy > floor.energy + MAX_RISE
+        if (last.converged and not rises) or not self.watched or self.counted.left <= 0:
+            return last
+        if last.converged:
+            yield replace(last, converged=False)
+        return (yield from self._minimise(self._continue(lowest, None)))
+
+    def _minimise(self, start: tuple[Any, Any]) -> States:
+        """Descend to a minimum."""
+        steps = min(MAX_DESCENT, self.counted.left)
+        state = yield from self._last(descend(self.problem, start, steps, NEWTON_GRADIENT))
+        if state is None or self.counted.left <= 0:
+            return state
+        start = self._continue(state, start)
+        return (yield from self._last(minimise(self.problem, start, self.criteria, self.counted.left)))
+
+    def _examine(self, state: State) -> States:
+        """Test whether a converged state is a minimum and, if requested, leave it for lower ones."""
+        best, follow = None, self.options.stability != "check"
+        for _ in range(MAX_ESCAPES):
+            mode = self._mode(state)
+            if mode is not None and not self._settled(mode) and self.counted.left > 0:
+                yield replace(state, converged=False)
+                further = minimise(self.problem, self._continue(state, None), self.criteria, self.counted.left)
+                better = yield from self._last(further)
+                if better is not None and better.converged and better.energy < state.energy:
+                    state, mode = better, self._mode(better)
+            found = replace(state, curvature=None if mode is None else mode.curvature)
+            if best is not None and found.energy > best.energy - MIN_GAIN:
+                return best  # nothing was gained
+            best = found
+            if mode is None or mode.stable or not follow or self.counted.left <= 0:
+                return best
+            with self.problem.timings.measure("stability"):
+                start = escape(self.problem, state, mode, self.S_pq)
+            if start is None:
+                return best
+            yield replace(state, converged=False)
+            lower = yield from self._minimise(start)
+            if lower is None or not lower.converged:
+                return best
+            state = lower
+        return best
+
+    def _mode(self, state: State) -> Mode | None:
+        with self.problem.timings.measure("stability"):
+            return lowest_mode(self.problem, state)
+
+    def _settled(self, mode: Mode) -> bool:
+        """Whether energy and dipole moment change by less than the thresholds on the way to the minimum."""
+        return mode.gain < self.criteria.energy and self.criteria.keeps_dipole(mode.change_spq)
+
+    def _last(self, states: Iterator[State]) -> States:
+        """Yield the states of a stage with consecutive numbers, and return the last one."""
+        last: State | None = None
+        for last in self.counted(states):
+            if not last.converged:
+                yield last
+        return last
+
+    def _orbitals(self, start: Start) -> tuple[Any, Any]:
+        return first_orbitals(self.problem, start) if isinstance(start, Density) else start
+
+    def _continue(self, state: State | None, start: Any) -> tuple[Any, Any]:
+        """Orbitals of a state in the orthonormal basis, and their energies; `start` if there is no state."""
+        if state is None:
+            return start  # type: ignore[no-any-return]
+        return self.problem.frame.coefficients(state.C_spm, self.S_pq), state.eps_sm

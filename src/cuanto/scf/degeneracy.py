@@ -1,0 +1,39 @@
+"""Choice of occupied orbitals among degenerate ones of a guess, so that rounding errors do not make it.
+
+The superposed density of an open-shell atom is spherical, that of a linear molecule cylindrical: an open shell of their
+orbitals is degenerate, and which of its orbitals are filled would depend on the last digits of the Fock matrix.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.scf.orthogonal import Frame
+
+DEGENERATE = 1e-5
+"""Hartree: levels of a guess that are closer to each other are degenerate."""
+
+
+def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, levels: Array) -> Any:
+    """The same orbitals, but degenerate ones of which only some are occupied lie along basis functions: first those of
+    the functions that come first, such as xy of an atom's d shell.
+    """
+    xp, chosen = frame.xp, []
+    for C_jm, eps_m, n_m in zip(C_sjm, frame.to_host(eps_sm), levels, strict=True):
+        for begin, end in _open_levels(eps_m, n_m):
+            own_pm = frame.X_pm @ C_jm[:, begin:end]
+            weight_p = xp.asarray(np.arange(1.0, len(own_pm) + 1.0) / len(own_pm))
+            _, U_mm = xp.linalg.eigh((own_pm * weight_p[:, None]).T @ own_pm)
+            C_jm = xp.concatenate([C_jm[:, :begin], C_jm[:, begin:end] @ U_mm, C_jm[:, end:]], axis=1)
+        chosen.append(C_jm)
+    return xp.stack(chosen)
+
+
+def _open_levels(eps_m: Array, n_m: Array) -> list[tuple[int, int]]:
+    """Ranges of degenerate orbitals that are not occupied equally."""
+    edges = [0, *(np.flatnonzero(np.diff(eps_m) > DEGENERATE) + 1).tolist(), len(eps_m)]
+    return [(a, b) for a, b in pairwise(edges) if np.ptp(n_m[a:b]) > 0.0]

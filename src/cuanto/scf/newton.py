@@ -1,0 +1,172 @@
+"""Second-order minimisation of the energy by orbital rotations: Newton steps within a trust radius.
+
+G. B. Bacskay, Chem. Phys. 61, 385 (1981), doi:10.1016/0301-0104(81)85156-7; B. Helmich-Paris, J. Chem. Phys. 154,
+164104 (2021), doi:10.1063/5.0040798. Newton's equations are solved in a growing space of vectors on which the Hessian
+has acted. Along directions of negative curvature steps go downhill, as if the curvature were positive. Occupations are
+kept: the lowest energy of whole occupations may have an empty orbital below an occupied one, which no method that fills
+the lowest orbitals can converge to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
+from cuanto.scf.convergence import ENERGY_ROUNDING as ROUNDING
+from cuanto.scf.convergence import Criteria
+from cuanto.scf.fixed_point import iterations
+from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
+from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, canonical, evaluate, occupied, scale_orbitals
+from cuanto.scf.rotations import rotate_spins, split_angles
+from cuanto.scf.state import State
+
+FLAT_CURVATURE = 2e-6
+"""Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
+FIRST_RADIUS, MAX_RADIUS, MIN_RADIUS = 0.3, 1.0, 1e-7
+"""Norm of the angles of a step: at the start, at most, and when to give up."""
+GOOD_RATIO, POOR_RATIO = 0.75, 0.25
+"""Ratios of actual to predicted gain beyond which the radius grows or shrinks."""
+FORCING = 0.1
+"""Largest residual of Newton's equations, relative to the gradient; near the minimum it shrinks with the gradient."""
+MAX_VECTORS = 25
+"""Products of the Hessian in a step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A step in the angles of all splits, its norm, the predicted gain (Hartree), and its change of the density."""
+
+    x: Array
+    norm: float
+    gain: float
+    change_spq: Any
+
+
+def minimise(problem: Problem, start: tuple[Any, Any], criteria: Criteria, max_iterations: int) -> Iterator[State]:
+    """Yield states until one is converged, including rejected trial steps. For integer occupations.
+
+    A state is converged if its gradient is small and the next step would change neither energy nor dipole moment by
+    more than the tolerances; its orbitals are canonical.
+    """
+    for current in iterations(_Newton(problem, criteria, start[1]), start[0], max_iterations):
+        yield current.state
+
+
+@dataclass
+class _Newton:
+    """A fixed-point map by Newton steps; remembers the last accepted state, where the Hessian has acted on vectors."""
+
+    problem: Problem
+    criteria: Criteria
+    eps_sm: Any
+    radius: float = FIRST_RADIUS
+    lowest: State | None = None
+    orbitals: Any = None
+    space: Subspace | None = None
+    proposal: Proposal | None = None
+
+    def evaluate(self, C_sjm: Any, iteration: int, previous: Evaluation | None) -> Evaluation:
+        """The state of orbitals, compared with the last accepted one; then the next step from the lower of both."""
+        before = np.inf if self.lowest is None else self.lowest.energy
+        current = evaluate(
+            self.problem, ExtrapolationStep(self.problem), (C_sjm, self.eps_sm, "newton"), iteration, before
+        )
+        state = current.state
+        if not self._accept(state):
+            self.proposal = self._propose()
+            return current
+        C_sjm, state, sound = self._canonical(current)
+        if not sound:  # of another density: its angles would mean nothing
+            self.proposal = None
+            return current
+        with self.problem.timings.measure("second order"):
+            self.lowest, self.orbitals, self.space = state, C_sjm, Subspace(Hessian(self.problem, state))
+            self.proposal = self._propose()
+        step = self.proposal
+        settled = step.gain < self.criteria.energy and self.criteria.keeps_dipole(step.change_spq)
+        converged = settled and state.gradient < self.criteria.gradient
+        return replace(current, state=replace(state, converged=converged))
+
+    def advance(self, current: Evaluation) -> Any | None:
+        """Orbitals of the proposed step, None if steps have become too short."""
+        if self.proposal is None or self.lowest is None or self.radius < MIN_RADIUS:
+            return None
+        levels = self.problem.levels(self.lowest.n_sm)
+        return rotate_spins(self.orbitals, levels, split_angles(self.proposal.x, levels), self.problem.frame.xp)
+
+    def _accept(self, state: State) -> bool:
+        """Whether the energy has fallen; adapts the trust radius."""
+        if self.lowest is None or self.proposal is None:
+            return True
+        step, change = self.proposal, state.energy - self.lowest.energy
+        rounding = max(ROUNDING * abs(state.energy), 0.1 * self.criteria.energy)
+        if step.gain < rounding:  # too small to be judged by the energy
+            accepted = change < rounding and state.gradient < 2.0 * self.lowest.gradient
+            ratio = 1.0 if accepted else 0.0
+        else:
+            ratio = -change / step.gain
+            accepted = change < rounding
+        if ratio < POOR_RATIO:
+            self.radius = (0.5 if accepted else 0.25) * step.norm
+        elif ratio > GOOD_RATIO and step.norm > 0.8 * self.radius:
+            self.radius = min(2.0 * self.radius, MAX_RADIUS)
+        return accepted
+
+    def _canonical(self, current: Evaluation) -> tuple[Any, State, bool]:
+        """Orbitals that diagonalise the Fock matrix among those of equal occupation, the state with them, and whether
+        their density is the same."""
+        state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
+        with frame.blas_threads:
+            scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
+            D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
+            found_sjm, eps_sm, sound, _ = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
+            (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
+        return found_sjm, replace(state, C_spm=C_spm, eps_sm=eps_sm), sound
+
+    def _propose(self) -> Proposal:
+        """The step to the minimum of the quadratic model within the trust radius."""
+        assert self.space is not None
+        space, hessian = self.space, self.space.hessian
+        slope = hessian.slope()
+        size = float(np.linalg.norm(slope))
+        if len(space) == 0:
+            space.add(-slope / np.maximum(np.abs(hessian.diagonal), MIN_CURVATURE))
+            space.add_trials(2)
+        enough = min(FORCING, np.sqrt(size)) * size
+        while True:
+            values, vectors, products = space.eigenvectors()
+            slopes = vectors @ slope
+            flat = FLAT_CURVATURE if size > self.criteria.gradient else max(FLAT_CURVATURE, hessian.error)
+            y, raised = _step(values, slopes, self.radius, flat)
+            residual = space.outside(slope + y @ products)
+            if np.linalg.norm(residual) < enough or len(space) >= min(MAX_VECTORS, len(slope)):
+                break
+            if not space.add(residual / np.maximum(np.abs(hessian.diagonal) + raised, MIN_CURVATURE)):
+                break
+        gain = -2.0 * hessian.capacity * float(slopes @ y + 0.5 * y @ (values * y))
+        x = y @ vectors
+        return Proposal(x, float(np.linalg.norm(x)), gain, hessian.change(x))
+
+
+def _step(values: Array, slopes: Array, radius: float, flat: float) -> tuple[Array, float]:
+    """Coefficients of a step downhill along eigenvectors, at most as long as the radius, and the shift of curvatures.
+
+    Curvatures are replaced by their absolute values and raised until the step is short enough. Left out are directions
+    in which there is nothing to gain: curvatures from -`flat` to FLAT_CURVATURE.
+    """
+    size = np.where((values > FLAT_CURVATURE) | (values < -flat), np.abs(values), np.inf)
+
+    def length(shift: float) -> float:
+        return float(np.linalg.norm(slopes / (size + shift)))
+
+    low, high = 0.0, 0.0
+    if length(0.0) > radius:
+        high = float(np.linalg.norm(slopes)) / radius
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if length(middle) > radius else (low, middle)
+    return -slopes / (size + high), high

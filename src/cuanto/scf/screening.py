@@ -1,0 +1,122 @@
+"""The lowest of several starting points: each descends a little, the higher ones are dropped, the last one goes on.
+
+Symmetry is broken at the start, because DIIS, and descent from symmetric orbitals, end in symmetric states that often
+are saddle points. Random fields on the atoms do that: they mix orbitals that are close in energy, most of all
+d orbitals, and decide which of degenerate ones are occupied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cuanto.basis import Basis
+from cuanto.scf.descent import descend
+from cuanto.scf.diagonalise import eigenvectors
+from cuanto.scf.loop import Density, Problem, fock
+from cuanto.scf.state import State
+
+FIELD = 0.03
+"""Hartree: standard deviation of the elements of the fields. From 0.02 to 0.06 they lead to the same states in most
+molecules; 0.3 is too much, and takes a third more steps."""
+FIRST_SEED = 10
+"""Random seed of the field of the first starting point; each of the others has the next one."""
+SMALL_GRADIENT = 1e-3
+"""Gradient at which a descent has arrived."""
+STAGES = ((6, 2), (20, 1), (50, 1))
+"""Steps of every descent so far, and the number of them that go on."""
+SHORT_STAGES = ((4, 2), (8, 1), (20, 1))
+"""The same for molecules whose Fock matrices are most of the cost."""
+LARGE_BASIS = 200
+"""Basis functions above which this is so."""
+
+
+@dataclass
+class Candidate:
+    """A starting point on its way down."""
+
+    label: str
+    states: Iterator[State]
+    best: State | None = None
+    steps: int = 0
+    finished: bool = False
+
+    @property
+    def energy(self) -> float:
+        """Lowest energy so far."""
+        return np.inf if self.best is None else self.best.energy
+
+    def advance(self, steps: int) -> None:
+        """Take steps until there are this many."""
+        while self.steps < steps and not self.finished:
+            state = next(self.states, None)
+            if state is None:
+                self.finished = True
+                return
+            self.steps += 1
+            if state.energy < self.energy:
+                self.best = state
+
+
+@dataclass(frozen=True, eq=False)
+class Screened:
+    """The lowest candidate, and the number of Fock matrices of all of them, including those of their densities."""
+
+    lowest: Candidate
+    matrices: int
+    energies: dict[str, float] = field(default_factory=dict)
+
+    def orbitals(self, problem: Problem, S_pq: Any) -> tuple[Any, Any]:
+        """Orbitals in the orthonormal basis, and their energies."""
+        state = self.lowest.best
+        assert state is not None
+        return problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm
+
+    @property
+    def note(self) -> str:
+        """Note for the result."""
+        count, energies = len(self.energies), self.energies.values()
+        spread = max(energies) - min(energies)
+        return (
+            f"search: {count} starting points, {self.matrices} Fock matrices; lowest from {self.lowest.label} "
+            f"(they differed by up to {spread:.4f} Hartree)"
+        )
+
+
+def screen(problem: Problem, starts: Sequence[tuple[str, Density]], basis: Basis, S_pq: Any) -> Screened:
+    """Follow the starting points downwards, and return the lowest one."""
+    limit = STAGES[-1][0]
+    candidates = []
+    for number, (label, density) in enumerate(starts):
+        orbitals = perturbed_orbitals(problem, density, basis, S_pq, FIRST_SEED + number)
+        candidates.append(Candidate(label, descend(problem, orbitals, limit, SMALL_GRADIENT)))
+    going = list(candidates)
+    for steps, kept in STAGES if basis.nbf <= LARGE_BASIS else SHORT_STAGES:
+        for candidate in going:
+            candidate.advance(steps)
+        going = sorted(going, key=lambda candidate: candidate.energy)[:kept]
+    energies = {candidate.label: candidate.energy for candidate in candidates}
+    return Screened(going[0], len(candidates) + sum(candidate.steps for candidate in candidates), energies)
+
+
+def perturbed_orbitals(problem: Problem, start: Density, basis: Basis, S_pq: Any, seed: int) -> tuple[Any, Any]:
+    """Orbitals of the Fock matrix of a density plus random fields, and their energies."""
+    frame = problem.frame
+    F_spq = fock(problem, start)[1]
+    if problem.shared:
+        F_spq = F_spq.mean(axis=0, keepdims=True)
+    S = frame.backend.to_host(S_pq)
+    V_spq = np.stack([S @ R_pq @ S for R_pq in random_fields(basis, len(F_spq), seed)])
+    with frame.blas_threads:
+        return eigenvectors(frame.matrix(F_spq + frame.backend.to_device(V_spq)), frame.xp)
+
+
+def random_fields(basis: Basis, spins: int, seed: int) -> Any:
+    """R_spq, symmetric and zero between different atoms: the field is sum_pq |p> R_pq <q|."""
+    atom_p = np.concatenate([np.full(shell.nbf, shell.atom) for shell in basis.shells])
+    R_spq = np.random.default_rng(seed).normal(size=(spins, basis.nbf, basis.nbf)) * FIELD
+    same = atom_p[:, None] == atom_p[None, :]
+    return np.sqrt(0.5) * (R_spq + R_spq.transpose(0, 2, 1)) * same

@@ -1,0 +1,91 @@
+"""Starting points of an SCF whose lowest state is not obvious: charges and spins of the atoms that are superposed.
+
+Different d^n s^m configurations, charges of ligands and couplings of spins lead an SCF to different states. Molecules
+with open d or f shells have many of them, and so have clusters of atoms with few p electrons, such as B2 and C2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuanto.scf.configurations import Configuration, capacity, configuration
+from cuanto.system import Molecule
+
+HIGHEST_CHARGE = 2
+"""Charge up to which ions of an element are examined for open d and f shells: copper's is open in Cu2+."""
+FEW_P_ELECTRONS = 2
+"""Largest number of p electrons of atoms whose clusters have many low states: p shells are at most a third full."""
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """A superposition of atoms: their charges and unpaired electrons (None: neutral, and spread evenly)."""
+
+    label: str
+    charges: tuple[float, ...] | None = None
+    spins: tuple[float, ...] | None = None
+
+
+def open_shell_atoms(molecule: Molecule) -> list[int]:
+    """Atoms of a molecule with an open d or f shell, or the first of a cluster of atoms with few p electrons."""
+    real = [a for a in range(molecule.natom) if not molecule.nuclei.ghosts[a]]
+    numbers = [int(number) for number in molecule.numbers]
+    if len(real) < 2:
+        return []  # orientations of one shell: `stability` finds the lowest
+    found = [a for a in real if _has_open_inner_shell(numbers[a])]
+    if found:
+        return found
+    return real[:1] if all(_has_few_p_electrons(numbers[a]) for a in real) else []
+
+
+def _has_open_inner_shell(number: int) -> bool:
+    ions = (configuration(number, charge) for charge in range(min(HIGHEST_CHARGE, number - 1) + 1))
+    return any(l >= 2 and 0 < n < capacity(l) for ion in ions for (_, l), n in ion.items())
+
+
+def _has_few_p_electrons(number: int) -> bool:
+    subshells = configuration(number)
+    outermost = max(n for n, _ in subshells)
+    return 0 < subshells.get((outermost, 1), 0.0) <= FEW_P_ELECTRONS
+
+
+def _unpaired(subshells: Configuration) -> float:
+    """Unpaired electrons of an atom by Hund's rule."""
+    return sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
+
+
+def starting_points(molecule: Molecule) -> Iterator[StartingPoint]:
+    """The usual guess, and others: local spins that are antiparallel, M+ L-, and M2+ L2- with parallel spins.
+
+    Each centre exchanges electrons with the nearest other atom; without other atoms only spins differ. The spins of
+    several centres alternate.
+    """
+    yield StartingPoint("superposed atoms")
+    centres = open_shell_atoms(molecule)
+    pairs = [(a, b) for a in centres if (b := _partner(molecule, a, centres)) is not None]
+    share = (molecule.multiplicity - 1) / len(centres)
+    own = [_unpaired(configuration(int(number))) for number in molecule.numbers]
+    spins = np.zeros(molecule.natom)
+    for k, a in enumerate(centres):
+        spins[a] = share if len(centres) == 1 else (-1) ** k * own[a]
+    for a, b in pairs:
+        spins[b] = -own[b] if spins[a] >= 0 else own[b]
+        spins[a] -= spins[b]
+    yield StartingPoint("local spins", None, tuple(spins))
+    for charge, parallel in ((1.0, 0.0), (2.0, 1.0)) if pairs else ():
+        charges, spins = np.zeros(molecule.natom), np.zeros(molecule.natom)
+        spins[centres] = share
+        for a, b in pairs:
+            charges[[a, b]] += (charge, -charge)
+            spins[[a, b]] += (-parallel, parallel)
+        yield StartingPoint(f"ions M{charge:g}+ L{charge:g}-".replace("1", ""), tuple(charges), tuple(spins))
+
+
+def _partner(molecule: Molecule, centre: int, centres: list[int]) -> int | None:
+    """The nearest atom that is not a centre."""
+    others = [a for a in range(molecule.natom) if a not in centres and not molecule.nuclei.ghosts[a]]
+    distance_a = np.linalg.norm(molecule.R_ax - molecule.R_ax[centre], axis=1)
+    return min(others, key=lambda a: float(distance_a[a]), default=None)

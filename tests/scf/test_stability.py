@@ -1,0 +1,124 @@
+"""Curvatures of functionals, the stability of states against PySCF, and following that never ends higher."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cuanto
+from cuanto.methods import Calculation, Request
+from cuanto.scf import rotations
+from cuanto.scf.hessian import Hessian, Subspace
+from cuanto.scf.loop import Density, fock
+from cuanto.scf.stability import stability_note
+from cuanto.scf.state import State
+from cuanto.terms import ExchangeCorrelation
+
+DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu", "search": "none"}
+OH = "2\n\nO 0 0 0\nH 0 0 0.97\n"
+H2_STRETCHED = "2\n\nH 0 0 0\nH 0 0 2.0\n"
+B2 = "2\n\nB 0 0 0\nB 0 0 1.59\n"
+
+
+def problem_of(molecule: cuanto.Molecule, method: str, name: str) -> Any:
+    return Calculation.of(Request.of(molecule, method, name, **DIRECT)).problem()
+
+
+@pytest.mark.parametrize("method", ["lda", "pbe", "b3lyp", "r2scan"])
+@pytest.mark.parametrize("multiplicity", [1, 2])
+def test_curvature_of_a_functional_is_the_second_derivative(method: str, multiplicity: int) -> None:
+    """Along a rotation of a converged state, by differences of energies; products are symmetric."""
+    text = OH if multiplicity == 2 else "2\n\nH 0 0 0\nF 0 0 0.92\n"
+    mol = cuanto.Molecule.from_string(text, multiplicity=multiplicity)
+    found = cuanto.energy(mol, method, "sto-3g", **DIRECT, grid="medium", dipole_tolerance=1e-7)
+    problem = Calculation.of(Request.of(mol, method, "sto-3g", **DIRECT, grid="medium")).problem()
+    hessian = Hessian(problem, found.state)
+    rng = np.random.default_rng(2)
+    x, y = (vector / np.linalg.norm(vector) for vector in rng.normal(size=(2, len(hessian.diagonal))))
+    levels = problem.levels(found.occupations)
+
+    def energy(t: float) -> float:
+        C = rotations.rotate_spins(found.coefficients, levels, rotations.split_angles(t * x, levels), np)
+        return float(sum(fock(problem, Density((C * found.occupations[:, None, :]) @ C.transpose(0, 2, 1), None))[0]))
+
+    h, product = 0.02, hessian(x)
+    second = (-energy(2 * h) + 16 * energy(h) - 30 * energy(0) + 16 * energy(-h) - energy(-2 * h)) / (12 * h * h)
+    assert second == pytest.approx(2 * hessian.capacity * (x @ product), rel=2e-3)
+    assert y @ product == pytest.approx(x @ hessian(y), abs=1e-5)
+
+
+def test_a_rotation_of_the_whole_radical_is_not_an_instability() -> None:
+    """The hole of OH may point along x or y: a curvature of zero."""
+    mol = cuanto.Molecule.from_string(OH, multiplicity=2)
+    for method in ("uhf", "upbe"):
+        found = cuanto.energy(mol, method, "sto-3g", **DIRECT, stability="check")
+        assert found.state.curvature is not None and abs(found.state.curvature) < 5e-4
+        assert "internal stability: stable" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "multiplicity", "method"), [(H2_STRETCHED, 1, "ub3lyp"), (B2, 3, "uhf"), (OH, 2, "upbe")]
+)
+def test_lowest_curvatures_are_those_of_pyscf(text: str, multiplicity: int, method: str) -> None:
+    """A sample of benchmarks/stability.py: all eigenvalues of PySCF's Hessian for the same orbitals."""
+    pytest.importorskip("pyscf")
+    from pyscf import dft, scf
+    from pyscf.soscf import newton_ah
+
+    from scf_cases import oracle
+
+    mol = cuanto.Molecule.from_string(text, multiplicity=multiplicity)
+    found = cuanto.energy(mol, method, "sto-3g", **DIRECT, stability="check")
+    mole = oracle(mol, found.basis)
+    mole.spin = multiplicity - 1
+    mole.build(dump_input=False)
+    field = scf.UHF(mole) if method == "uhf" else dft.UKS(mole, xc=method[1:])
+    _, hop, diagonal = newton_ah.gen_g_hop_uhf(field, found.coefficients, found.occupations)
+    H = np.array([hop(row) for row in np.eye(len(diagonal))])
+    assert found.state.curvature == pytest.approx(np.linalg.eigvalsh(H)[0], abs=2e-3)
+
+
+@pytest.mark.parametrize("method", ["uhf", "ub3lyp"])
+def test_following_ends_lower_and_is_finite(method: str) -> None:
+    mol = cuanto.Molecule.from_string(H2_STRETCHED)
+    saddle = cuanto.energy(mol, method, "sto-3g", **DIRECT, stability="check")
+    states: list[State] = []
+    lower = cuanto.energy(mol, method, "sto-3g", **DIRECT, stability="follow", on_iteration=states.append)
+    assert saddle.converged and "NOT a minimum" in " ".join(saddle.notes)
+    assert lower.converged and lower.energy < saddle.energy - 1e-3 and lower.s_squared > 0.1
+    assert states[-1].converged and all(np.isfinite(state.energy_change) for state in states[1:])
+    assert not any(state.converged for state in states[:-1])
+
+
+def test_following_from_a_minimum_gains_nothing_and_stops() -> None:
+    mol = cuanto.Molecule.from_string(OH, multiplicity=2)
+    first = cuanto.energy(mol, "ub3lyp", "sto-3g", **DIRECT)
+    again = cuanto.energy(mol, "ub3lyp", "sto-3g", **DIRECT, stability="follow", guess=first)
+    assert again.converged and again.iterations <= 5 and again.energy <= first.energy + 1e-9
+
+
+def test_following_without_iterations_left_keeps_the_converged_state() -> None:
+    mol = cuanto.Molecule.from_string(H2_STRETCHED)
+    saddle = cuanto.energy(mol, "uhf", "sto-3g", **DIRECT)
+    enough = saddle.iterations + 1
+    found = cuanto.energy(mol, "uhf", "sto-3g", **DIRECT, stability="follow", max_iterations=enough)
+    assert found.converged and found.energy <= saddle.energy + 1e-9
+
+
+def test_notes_name_the_error_of_the_grid() -> None:
+    grid = [ExchangeCorrelation.__new__(ExchangeCorrelation)]
+    assert "NOT a minimum" in stability_note(-1e-3, grid) and "NOT a minimum" in stability_note(-1e-4, ())
+    assert "zero within the error of the grid" in stability_note(-1e-4, grid)
+    assert stability_note(0.1, grid) == "internal stability: stable, lowest curvature 0.1000 Hartree"
+
+
+def test_a_subspace_does_not_grow_by_vectors_that_it_contains() -> None:
+    mol = cuanto.Molecule.from_string("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    found = cuanto.energy(mol, "rhf", "6-31g", **DIRECT)
+    space = Subspace(Hessian(problem_of(mol, "rhf", "6-31g"), found.state))
+    space.add_trials(2)
+    before = len(space)
+    assert before == 2 and not space.add(space.V.sum(axis=0)) and len(space) == before
+    assert np.allclose(space.V @ space.V.T, np.eye(before)) and np.abs(space.outside(space.V[0])).max() < 1e-14

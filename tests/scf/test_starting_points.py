@@ -1,0 +1,63 @@
+"""Molecules that are searched for lower states, and their starting points."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuanto import Molecule
+from cuanto.scf.starting_points import open_shell_atoms, starting_points
+from scf_cases import WATER
+
+
+def linear(*symbols: str, multiplicity: int | None = None) -> Molecule:
+    """Atoms on the z axis, 3 Bohr apart."""
+    return Molecule(symbols, [[0.0, 0.0, 3.0 * k] for k in range(len(symbols))], multiplicity=multiplicity)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "found"),
+    [
+        (("Fe", "O"), [0]),
+        (("O", "Cu"), [1]),  # its d shell is open in Cu2+
+        (("Ti", "O", "Ti"), [0, 2]),
+        (("Ce", "F"), [0]),
+        (("Zn", "O"), []),
+        (("Ga", "H"), []),
+        (("B", "B"), [0]),
+        (("Si", "C"), [0]),
+        (("B", "N"), []),
+        (("C", "H"), []),
+        (("Be", "Be"), []),
+        (("Fe",), []),
+        (("X-Fe", "O", "O"), []),
+    ],
+)
+def test_open_shells(symbols: tuple[str, ...], found: list[int]) -> None:
+    assert open_shell_atoms(linear(*symbols)) == found
+
+
+def test_organic_molecules_have_none() -> None:
+    assert open_shell_atoms(Molecule.from_string(WATER)) == []
+    assert open_shell_atoms(linear("C", "C", "H", "H", multiplicity=3)) == []
+
+
+def test_one_centre() -> None:
+    points = list(starting_points(linear("Fe", "O", multiplicity=5)))
+    assert [point.label for point in points] == ["superposed atoms", "local spins", "ions M+ L-", "ions M2+ L2-"]
+    assert points[0].charges is None and points[0].spins is None
+    assert points[1].charges is None and points[1].spins == (6.0, -2.0)
+    assert points[2].charges == (1.0, -1.0) and points[2].spins == (4.0, 0.0)
+    assert points[3].charges == (2.0, -2.0) and points[3].spins == (3.0, 1.0)
+
+
+def test_the_nearest_atom_takes_the_electrons() -> None:
+    points = list(starting_points(linear("O", "C", "Fe", multiplicity=3)))
+    assert points[2].charges == (0.0, -1.0, 1.0)
+
+
+def test_spins_of_several_centres_alternate() -> None:
+    points = list(starting_points(linear("Cr", "Cr", multiplicity=1)))
+    assert len(points) == 2 and points[1].spins == (6.0, -6.0)
+    bridged = list(starting_points(linear("Mn", "O", "Mn", multiplicity=1)))
+    assert bridged[1].spins is not None and bridged[1].spins[0] > 0 > bridged[1].spins[2]
+    assert bridged[3].charges == (2.0, -4.0, 2.0)
