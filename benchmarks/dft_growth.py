@@ -5,11 +5,10 @@
 
 PBE/def2-SVP, cells of Stratmann, Scuseria and Frisch, the density of superposed atoms. On a CPU processor seconds of
 one thread, on a GPU seconds; the minimum over rounds, each of which runs all sizes. Also: seconds of the weights alone,
-with Stratmann's cells and with Becke's, which involve all atoms (minimum of two rounds). Counted: points
-times functions, and points times pairs of functions whose product is not neglected. The range of Stratmann's cells is
-4.6 times the distance of an atom, which covers most of a cluster of this size, so their weights are measured for chains
-as well:
-polyethylene of 50 to 400 carbon atoms, in cubes of one size. Exponents are given from the smallest to the largest
+with Stratmann's cells and with Becke's, which involve all atoms (minimum of two rounds). Counted: points times
+functions, and points times pairs of functions whose product is not neglected. The range of Stratmann's cells is 4.6
+times the distance of an atom, which covers most of a cluster of this size, so their weights are measured for chains as
+well: polyethylene of 50 to 400 carbon atoms, in cubes of one size. Exponents are given from the smallest to the largest
 molecule, and fitted to all sizes. Exit status 1: the exponent of the density or of the matrix, from the smallest to the
 largest cluster, is above 1.2.
 """
@@ -42,7 +41,7 @@ from cuanto.scf.guess import superposed_atoms
 TARGETS = 1.2
 STEPS = ("density", "matrix")
 CELLS = ("stratmann", "becke")
-WEIGHINGS = 2
+GRID_ROUNDS = 2
 """Rounds in which grids are made: the first one compiles."""
 CHAIN_EDGE = 3.0
 """Edge of the cubes of chains, Bohr."""
@@ -80,8 +79,8 @@ class Cluster:
         _, _, self.v_scg = integration.integrate(self.quadrature.density(self.D_spq, None))
         self.seconds, self.weights = dict.fromkeys(STEPS, np.inf), dict.fromkeys(CELLS, np.inf)
 
-    def weigh(self, clock: Callable[[], float]) -> None:
-        """Make the grid once with each kind of cells."""
+    def measure_weights(self, clock: Callable[[], float]) -> None:
+        """Time the weights and the whole setup of the grid once with each kind of cells."""
         for cells, settings in self.settings.items():
             timings = Clocked(clock=clock)
             with timings.measure("all"):
@@ -119,13 +118,13 @@ class Cluster:
         return found | {"points_times_pairs": float((points * self.quadrature.pairs).sum())}
 
 
-def weigh_chain(carbons: int, level: str, backend: Any, clock: Callable[[], float]) -> dict[str, Any]:
+def measure_chain(carbons: int, level: str, backend: Any, clock: Callable[[], float]) -> dict[str, Any]:
     """Seconds of the weights of a chain by Stratmann's cells."""
     molecule = polyethylene(carbons)
     basis = cuanto.Basis("def2-svp", molecule)
     settings = GridSettings(level=level, partition="stratmann", density="matrix", cube_edge=CHAIN_EDGE)
     seconds = np.inf
-    for _ in range(WEIGHINGS):
+    for _ in range(GRID_ROUNDS):
         timings = Clocked(clock=clock)
         grid = make_grid(molecule, basis, settings, backend, timings)
         seconds = min(seconds, timings.seconds["grid: weights"])
@@ -161,13 +160,13 @@ def main() -> int:
         return time.perf_counter()
 
     clusters = [Cluster(n, options.grid, backend) for n in options.waters]
-    for number in range(max(options.rounds, WEIGHINGS)):
+    for number in range(max(options.rounds, GRID_ROUNDS)):
         for cluster in clusters:
             cluster.measure(clock)
-            if number < WEIGHINGS:
-                cluster.weigh(clock)
+            if number < GRID_ROUNDS:
+                cluster.measure_weights(clock)
     rows = [cluster.row() for cluster in clusters]
-    chains = [weigh_chain(n, options.grid, backend, clock) for n in options.carbons]
+    chains = [measure_chain(n, options.grid, backend, clock) for n in options.carbons]
     values = {name: [row["seconds"][name] for row in rows] for name in STEPS}
     values["pass"] = [sum(row["seconds"].values()) for row in rows]
     values |= {f"weights, {c}": [row["weights_seconds"][c] for row in rows] for c in CELLS}

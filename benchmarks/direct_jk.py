@@ -10,8 +10,7 @@ together, the density and the results on the device. `setup`: pairs, bounds and 
 The peer is PySCF's direct `get_jk` with direct_scf_tol = threshold, the same density, the same contraction coefficients
 and number of threads; its setup (Schwarz bounds) is not included, nor is ours. On a GPU, published times of GPU4PySCF
 1.9 on an H200 are shown for comparison; they are not from the same run. `load` is the load average at the beginning:
-run this on
-an idle machine.
+run this on an idle machine.
 """
 
 from __future__ import annotations
@@ -111,9 +110,9 @@ def measure(basis: cuanto.Basis, D_pq: Any, precision: str, options: argparse.Na
     for name, call in calls.items():
         found[name] = best(call, backend, options.repeats)
     J, K = (backend.to_host(M) for M in result["jk"](D_pq))
-    said = result["jk"].statistics
-    found["quartets"] = said.quartets.quartets if said.quartets else 0
-    found["interactions"] = said.coulomb.interactions if said.coulomb else 0
+    statistics = result["jk"].statistics
+    found["quartets"] = statistics.quartets.quartets if statistics.quartets else 0
+    found["interactions"] = statistics.coulomb.interactions if statistics.coulomb else 0
     return found, J, K
 
 

@@ -24,7 +24,7 @@ from cuanto.backends.base import get_backend
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "16_qmmm.py"
 COUNTS = (0, 1000, 10_000, 50_000)
-SEEING = ("one-electron integrals", "gradient of overlap, core, coulomb", "gradient of nuclear repulsion")
+CHARGE_STEPS = ("one-electron integrals", "gradient of overlap, core, coulomb", "gradient of nuclear repulsion")
 """Names of the steps whose time depends on the charges."""
 
 
@@ -51,7 +51,7 @@ def charges(count: int, backend: Any) -> dict[str, Any]:
         seconds = time.perf_counter() - start
         if seconds < best["seconds"]:
             steps = result.timings.seconds
-            best = {"seconds": seconds, "seeing_charges": sum(steps.get(name, 0.0) for name in SEEING)}
+            best = {"seconds": seconds, "seeing_charges": sum(steps.get(name, 0.0) for name in CHARGE_STEPS)}
     return {"charges": count, **best, "converged": result.converged}
 
 

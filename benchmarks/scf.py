@@ -10,9 +10,9 @@ a process of its own with empty kernel caches. Steps come from a further run tha
 `elsewhere` is the time outside all of them.
 The peer is PySCF with the same contraction coefficients, fitting basis, number of threads and criteria: its gradient
 norm is ours divided by sqrt(2), and its final check, one more Fock matrix, is included. Without fitting, both programs
-store the four-centre integrals if they fit, and these times are compared; `direct` is our time and `pyscf` that of the
-peer with integrals recomputed in every iteration, `pyscf_stored` the peer's with its defaults. On a GPU, published
-times of GPU4PySCF 1.9 on an H200 are shown for comparison; they are not from the same run. Energies that differ
+store the four-centre integrals if they fit: `best` is our time and `pyscf_stored` the peer's. With integrals recomputed
+in every iteration, `direct` is our time and `pyscf` the peer's. On a GPU, published times of GPU4PySCF 1.9 on an H200
+are shown for comparison; they are not from the same run. Energies that differ
 by more than 1e-8 Hartree from the reference or the peer, and runs that did not converge, end in exit status 1.
 `scf_tables.py` and `plot_scf.py` write the results to the documentation.
 """
@@ -167,7 +167,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3, help="warm runs at most")
     parser.add_argument("--peer", action="store_true", help="PySCF in the same run (CPU)")
     parser.add_argument("--peer-repeat", type=int, default=2, help="runs of PySCF")
-    parser.add_argument("--cold", action="store_true", help="also: a process of its own with empty kernel caches")
+    parser.add_argument("--cold", action="store_true", help="also time a separate process with empty kernel caches")
     parser.add_argument("--scan", choices=("alkanes", "waters"), help="cost against size instead")
     parser.add_argument("--direct", action="store_true", help="with --scan: four-centre integrals instead of fitting")
     parser.add_argument("--resume", action="store_true", help="with --scan: after the last point of the file")

@@ -1,10 +1,10 @@
 """The 22 molecules of a thesis on RI-J with generated kernels (UNAM 2021): energies, and where the time of J goes.
 
-`scf.py --thesis` writes them for a backend. Its Table 6.7 profiles J on a GPU: the metric's factorisation once, then in
-every cycle the fit vector x_Q = sum_pq (pq|Q) D_pq, the solve V x' = x, and J_pq = sum_Q (pq|Q) x'_Q. The thesis
-recomputes integrals in every cycle, as part of the fit vector; here the memory plan decides whether they are computed
-once, or whether the J engine sums over them directly. The same three steps are timed with the final density and
-multiplied by the number of builds in the SCF.
+`scf.py --thesis` writes them for a backend. Table 6.7 of the thesis profiles J on a GPU: the metric's factorisation
+once, then in every cycle the fit vector x_Q = sum_pq (pq|Q) D_pq, the solve V x' = x, and J_pq = sum_Q (pq|Q) x'_Q. The
+thesis recomputes integrals in every cycle, as part of the fit vector; here the memory plan decides whether they are
+computed once, or whether the J engine sums over them directly. The same three steps are timed with the final density
+and multiplied by the number of builds in the SCF.
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ Becke's grids with 35 shells and 116 points per shell for times, 194 for energie
 VWN5, DGauss DZVP with Cartesian d functions, Becke's radial rule and cells, 35 shells of 110 (the nearest Lebedev rule)
 and 194 points, nothing pruned, J from exact four-centre integrals.
 
-1. Time of an iteration by kernel against the number of waters, values of functions stored (its `precálculo`) and
-recomputed (its `recálculo`), and memory (figures 5.4 and 5.6): of the values, and the peak of a whole calculation on
-the device. Each size is calculated once before it is timed.
-2. The same against the radius of the spheres, as a share of the shells, for several cubes (figure 5.2), and against the
-   edge of the cubes with spheres of 60 % (figure 5.3), with the effect on the energy of the same density.
+1. Time of an iteration, by kernel, and memory against the number of waters (figures 5.4 and 5.6). Values of functions
+   are stored (`precálculo` in the thesis) or recomputed (`recálculo`). Memory is that of the values, and the peak of a
+   whole calculation on the device. Each size is calculated once before it is timed.
+2. Time of a pass against the radius of the spheres, as a fraction of the shells, for several sizes of cubes (figure
+   5.2), and against the edge of the cubes with spheres of 60 % (figure 5.3). The density is the same in all of them;
+   the change of its energy is printed.
 3. Formation energy E_n - n E_1 in mixed and single precision against double (table 5.1: 0.06 kcal/mol between its
    programs for GPU and CPU, 0.36 against Gaussian 03).
 """
@@ -173,7 +174,7 @@ def by_size(clusters: Clusters, sizes: tuple[int, ...], rate: float) -> Iterator
 
 
 def sweep(clusters: Clusters, waters: int, edges: tuple[float, ...], radii: tuple[float, ...]) -> list[dict[str, Any]]:
-    """One pass for every cube and every radius; `change`: of the energy, in kcal/mol, from the finest partition."""
+    """Measure a pass for every size of cubes and spheres; `change`: energy minus that of a fine partition, kcal/mol."""
     plain = settings(ANGULAR[0], density="matrix")
     exact = clusters.measure(waters, replace(plain, cube_edge=2.0, sphere_fraction=0.0, threshold=1e-13), 1)["energy"]
     rows = []

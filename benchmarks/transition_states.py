@@ -26,8 +26,9 @@ from common import machine, save
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.motion.differences import hessian_by_differences
+from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.surface import Surface
+from cuanto.motion.symmetry import identity
 
 CASES = {
     "01_hcn": (0, 1, -92.24604),
@@ -46,6 +47,8 @@ CASES = {
 """Charge, multiplicity and the published energy, Hartree."""
 ELECTRON_MASSES = 1822.888486
 """Electron masses in one atomic mass unit."""
+STEP = 0.005
+"""Displacement of the atoms for the Hessian, Bohr."""
 WAVENUMBER = 219474.6313705
 """One Hartree in 1/cm."""
 
@@ -79,7 +82,8 @@ def run_case(name: str, hessian: str, backend: str) -> dict[str, Any]:
     found = cuanto.optimize(molecule, "hf", "3-21g", ts=True, hessian=hessian, **given)
     seconds = time.perf_counter() - start
     surface = Surface(found.molecule, "hf", "3-21g", guess=found.result, **given)
-    H_xx = hessian_by_differences(found.molecule.R_ax, lambda R_ax: surface.at(R_ax).gradient)
+    plan = DisplacementPlan(molecule.natom, [identity(molecule.natom)], STEP)
+    H_xx = plan.hessian(found.molecule.R_ax, lambda R_ax: surface.at(R_ax).gradient)
     modes = wavenumbers(found.molecule, H_xx)
     imaginary = [round(float(value), 1) for value in modes if value < 0]
     row: dict[str, Any] = {"case": name, "converged": found.converged, "steps": found.iterations}

@@ -74,7 +74,7 @@ def test_direct_hartree_fock_equals_pyscf() -> None:
 
 
 ARGUMENTS: dict[str, tuple[object, ...]] = {"05_pm6_cluster": (2,), "07_many_molecules": (8,)}
-"""Smaller than by default, where that takes long."""
+"""Arguments that make slow examples smaller."""
 
 
 def run(name: str, capsys: pytest.CaptureFixture[str]) -> Any:

@@ -12,7 +12,7 @@ COUNT = 600
 
 
 def test_damaged_inputs_are_refused_with_an_explanation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 50,000: `python tests/support/campaign.py --count 50000`."""
+    """A sample; `python tests/support/campaign.py --count 50000` tries 50,000."""
     monkeypatch.chdir(tmp_path)
     campaign = Campaign(seed=2)
     campaign.run(COUNT)

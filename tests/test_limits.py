@@ -31,7 +31,7 @@ def groups(root: Path) -> list[Limit]:
 
 
 def test_a_group_of_version_2(tmp_path: Path) -> None:
-    """Cached files count as free; groups above limit as well, and "max" does not."""
+    """Cached files count as free. The limits of enclosing groups apply as well; "max" means that there is none."""
     root = put(
         tmp_path,
         {
@@ -92,8 +92,9 @@ def test_too_little_for_python(origin: str, size: int, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("allowed", "status"), [(60_000, 2), (300_000, 2), (524_288, 0)])
-def test_a_limit_in_the_shell_is_a_result_or_one_line(allowed: int, status: int, tmp_path: Path) -> None:
-    """At 300 MB OpenBLAS hung for a while and was then killed; at 60 MB NumPy was called broken."""
+def test_ulimit_gives_a_result_or_an_error_of_one_line(allowed: int, status: int, tmp_path: Path) -> None:
+    """Without the check, OpenBLAS hangs for a while at 300 MB and is then killed, and NumPy reports a broken
+    installation at 60 MB."""
     (tmp_path / "h2.xyz").write_text(H2)
     command = [sys.executable, "-m", "cuanto", "energy", "h2.xyz", "-b", "sto-3g", "--backend", "cpu", "-q"]
     done = subprocess.run(

@@ -62,7 +62,7 @@ def test_a_plan_that_is_too_small_says_what_failed_before() -> None:
             raise MemoryError("no block of\n7 bytes")
         raise InputError("9 MiB are needed")
 
-    with pytest.raises(InputError, match=r"^9 MiB are needed \(a plan for more ended with: no block of 7 bytes\)$"):
+    with pytest.raises(InputError, match=r"^9 MiB are needed \(a plan with more memory failed: no block of 7 bytes\)$"):
         retry_with_less_memory(calculate, get_backend("cpu"))
 
     def refuse(share: float) -> None:

@@ -61,7 +61,7 @@ def cases(functions: int, only: str) -> Iterator[Case]:
 
 
 def plain_open_shell(given: dict[str, Any]) -> bool:
-    """Small enough to be done in every way."""
+    """Whether a record is an ordinary open shell, which is computed in all WAYS: not CuO, and no labelled state."""
     return given["method"] == "UHF" and given["molecule"] != "CuO" and "label" not in given
 
 
@@ -84,7 +84,7 @@ def compare(case: Case, backend: str) -> dict[str, Any]:
         row["troubles"].append("more iterations")
     if reached:
         row["to_reference"] = max(abs(found.energy - given["energy"]) for found in (full, pseudo))
-        if "level_shift" not in options:  # so that properties converge further than the energy requires
+        if "level_shift" not in options:  # with a shift, dipole moments converge more slowly than the energy
             row["dipole"] = dipole_difference(full.dipole_debye, given)
         if not (row["to_reference"] < REFERENCE_ENERGY and row.get("dipole", 0.0) < REFERENCE_DIPOLE):
             row["troubles"].append("not the reference")

@@ -81,7 +81,7 @@ LIMITS = {
 """Tolerances and their units. MOPAC prints five decimals of the heats of large molecules."""
 ELEMENTS = elements()["meta"]["recommended_tolerances"]
 SLOPES = "gradient, finite differences"
-TURNED = ("Fe(CN)6_4-", "PM6")
+OTHER_ORIENTATION = ("Fe(CN)6_4-", "PM6")
 """Symmetric molecules for which MOPAC found another of several equivalent states, so that gradients differ in
 orientation."""
 ELEMENT_LIMITS = {
@@ -158,7 +158,7 @@ def of_elements(name: str, method: str, backend: str) -> Differences:
     }
     if mol.charge == 0:
         found[DIPOLE_MOPAC] = largest(compatible.dipole_debye, mopac["dipole_vector_debye"])
-    if (name, method) != TURNED:
+    if (name, method) != OTHER_ORIENTATION:
         found[GRADIENT_MOPAC] = largest(compatible.gradient * IN_KCAL, mopac["gradient_kcal_mol_A"])
     return found if result.converged and compatible.converged else dict.fromkeys(found, np.inf)
 

@@ -49,7 +49,7 @@ MOLECULES: dict[str, tuple[str, int, int]] = {
 }
 """Angstrom, charge, multiplicity."""
 
-# Molecule, method, basis (with "cartesian": in Cartesian functions), fitting; the first of a line may be in the sample.
+# Molecule, method, basis (with "cartesian": in Cartesian functions), fitting; a star marks rows that tests run.
 HARTREE_FOCK = """
     water / rhf / sto-3g / none *
     water / rhf / 6-31g* cartesian / none

@@ -184,7 +184,7 @@ def _start(guess: str | os.PathLike[str] | Orbitals | Result, molecule: Molecule
 
 def restart_orbitals(path: str | os.PathLike[str], molecule: Molecule) -> Orbitals:
     """Orbitals of a checkpoint, or of a result in JSON, of the same atoms; their positions may differ."""
-    # By name: interfaces may import this module, not the other way round.
+    # Imported when needed, because interfaces import this module.
     found: Result = import_module("cuanto.interfaces.read").read(path)
     if not isinstance(found, GaussianResult):
         raise InputError(f"{os.fspath(path)} has no orbitals in a Gaussian basis: start without it")

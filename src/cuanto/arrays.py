@@ -29,7 +29,7 @@ class SparseMatrix:
         return SparseMatrix(self.column, self.row, self.value, self.shape[::-1])
 
     def compressed(self) -> tuple[Ints, Ints, Array]:
-        """By rows: where each begins, and the end; columns, ascending in a row; values."""
+        """Return the compressed rows: start of each row and end of the last, columns (ascending in a row), values."""
         order = np.lexsort((self.column, self.row))
         return range_starts(np.bincount(self.row, minlength=self.shape[0])), self.column[order], self.value[order]
 
@@ -46,7 +46,7 @@ def range_starts(sizes: Any) -> Ints:
 
 
 def range_members(sizes: Any) -> tuple[Ints, Ints]:
-    """For each member of several consecutive ranges: the number of its range, and its position there."""
+    """Return, for each member of several consecutive ranges, the number of its range and its position in it."""
     sizes = np.asarray(sizes)
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

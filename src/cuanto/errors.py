@@ -37,7 +37,7 @@ class ConvergenceWarning(UserWarning):
 
 @contextmanager
 def without_convergence_warnings() -> Iterator[None]:
-    """For callers that report a result that did not converge in their own way."""
+    """Suppress the warning about a result that did not converge; the caller reports it in another way."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield

@@ -55,7 +55,7 @@ class Budget:
     """Bytes that a calculation may allocate on its device.
 
     `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
-    memory is a limit as well. `share` of both limits that is used (see `retry_with_less_memory`).
+    memory is a limit as well. Only the fraction `share` of the limits is used (see `retry_with_less_memory`).
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Budget:
 
     @property
     def advice(self) -> str:
-        """What helps if there is too little."""
+        """Advice for the error message if memory does not suffice."""
         return "use a smaller basis" if self.max_memory is None else "raise max_memory"
 
     def available(self) -> int:
@@ -103,7 +103,7 @@ class Budget:
             )
 
     def warnings(self) -> Sequence[str]:
-        """A warning if the process has exceeded `max_memory`: what no plan can avoid may need more."""
+        """A warning if the process has exceeded `max_memory`, because of arrays that every plan needs."""
         if self.max_memory is None or not self._counts_program:
             return ()
         peak = _peak()
@@ -146,7 +146,7 @@ def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) ->
             reason = " ".join(str(error).split()) or "an allocation was refused"
         except InputError as error:
             if reason:  # no smaller plan
-                raise InputError(f"{error} (a plan for more ended with: {reason})") from None
+                raise InputError(f"{error} (a plan with more memory failed: {reason})") from None
             raise
         # Here the error, and with it the arrays of its frames, is gone.
         gc.collect()

@@ -215,7 +215,9 @@ class ScfOptions:
         ("auto", "full", "pseudo"),
         "Full diagonalisation, rotations between occupied and virtual orbitals (pseudo), or whichever is faster.",
     )
-    variant: str = choice("auto", ("auto", *VARIANTS), "Of the rotations; block is cheaper, but converges less far.")
+    variant: str = choice(
+        "auto", ("auto", *VARIANTS), "Variant of the rotations; block is cheaper, but converges less far."
+    )
     accelerator: str = choice(
         "auto",
         ("auto", "diis", "adiis", "descent", "none"),

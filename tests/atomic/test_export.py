@@ -71,7 +71,9 @@ def numbers(table: ElementTable) -> list[tuple[float, ...]]:
     )
 
 
-@pytest.mark.filterwarnings("ignore:jsonschema.RefResolver:DeprecationWarning")  # the Exchange's own
+@pytest.mark.filterwarnings(
+    "ignore:jsonschema.RefResolver:DeprecationWarning"
+)  # raised by the Basis Set Exchange itself
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_exchange_reads_them_too(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
     text = written(tmp_path, suffix, contracted_table("Ne", orbitals, diffuse=1)).read_text()
@@ -88,10 +90,10 @@ def test_the_exchange_reads_them_too(tmp_path: Path, suffix: str, orbitals: Atom
 
 
 @pytest.mark.parametrize("diffuse", [None, 0, 2])
-def test_a_set_made_here_gives_the_atom_its_energy_in_a_molecule(
+def test_a_molecular_calculation_with_an_exported_set_has_the_energy_of_the_atom(
     tmp_path: Path, diffuse: int | None, neon: AtomInput, orbitals: AtomResult
 ) -> None:
-    """The contraction to the atom's own orbitals loses nothing for the atom; two independent engines agree."""
+    """The atomic and the molecular program agree, also for sets contracted to the orbitals of the atom."""
     table = (
         uncontracted_table("Ne", neon.atom().basis) if diffuse is None else contracted_table("Ne", orbitals, diffuse)
     )

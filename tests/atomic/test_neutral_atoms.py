@@ -58,7 +58,7 @@ def test_nuclei_of_all_elements() -> None:
         Nucleus(119, "gaussian")
 
 
-def test_a_radius_of_ones_own() -> None:
+def test_a_given_nuclear_radius() -> None:
     assert Nucleus.of_radius(119, "gaussian", 6.2).femtometres == pytest.approx(6.2)
     sphere = element_job("Pb", nucleus="sphere", nuclear_radius=5.5012).nucleus
     assert sphere.size == pytest.approx(np.sqrt(5 / 3) * 5.5012 / FEMTOMETRES_IN_BOHR)

@@ -274,7 +274,7 @@ def test_reported_values() -> None:
         S_LL, S_SS = overlap(one.species, z)
         assert one.P_p @ S_LL @ one.P_p + one.Q_p @ S_SS @ one.Q_p == pytest.approx(1.0, abs=1e-12)
         assert one.r_inverse * one.r >= 1.0 and one.r_squared >= one.r**2
-    # E = M at the basis limit of a point nucleus, which is the virial theorem
+    # virial theorem: the energy equals the rest-mass part at the basis limit of a point nucleus
     assert result.parts["rest_mass"] == pytest.approx(result.energy, rel=1e-6)
 
 

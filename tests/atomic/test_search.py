@@ -171,7 +171,7 @@ def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Searc
     assert list((tmp_path / "logs").iterdir()) == []
 
 
-def test_half_an_optimisation_is_not_lost_either(
+def test_an_interrupted_optimisation_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: SearchResult
 ) -> None:
     calls: list[int] = []

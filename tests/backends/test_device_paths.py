@@ -95,14 +95,14 @@ def test_checkpoint_of_a_device(algebra_device: str, tmp_path: Path) -> None:
     assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
 
 
-def test_orbitals_of_a_device_are_a_start(algebra_device: str) -> None:
+def test_orbitals_of_a_device_start_another_calculation(algebra_device: str) -> None:
     again = calculate("rhf", Device(), guess=calculate("rhf", Device()))
     assert again.iterations <= 3 and abs(again.energy - on_the_cpu("rhf").energy) < CPU_CUDA
 
 
 @pytest.mark.parametrize("make", [partial(Pseudo, variant="economical"), Purification])
 def test_orbitals_of_large_systems(make: Any) -> None:
-    """By Cholesky factors: the same from step to step as on the CPU."""
+    """Every step gives the same orbitals as on the CPU; they are orthonormalised by Cholesky factors."""
     rng, n, o = np.random.default_rng(0), 40, 13
     levels = np.concatenate([np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, n - o)])
     n_sm, changes = np.where(np.arange(n) < o, 2.0, 0.0)[None], 0.01 * rng.normal(size=(4, n, n))

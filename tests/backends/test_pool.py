@@ -437,8 +437,8 @@ def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
     order = tuple(reversed(ADD_MERGED.arguments))
     parameters = ", ".join(f"{kind} {name}" for kind, name in order)
     names = ", ".join(name for _, name in ADD_MERGED.arguments)
-    text = f'{ADD_MERGED.text}\nextern "C" void turned({parameters}) {{ {ADD_MERGED.entry}({names}); }}'
-    other = backend.compile(Source(text, "turned", "cpu", order))
+    text = f'{ADD_MERGED.text}\nextern "C" void reordered({parameters}) {{ {ADD_MERGED.entry}({names}); }}'
+    other = backend.compile(Source(text, "reordered", "cpu", order))
     out = np.full(2, 0.5)
     arguments = {"values": values, "width": 2, "delay": 10_000, "out": out}
     first = backend.compile(ADD_MERGED)

@@ -384,11 +384,11 @@ def test_host_and_device_arrays_do_not_mix(how: str) -> None:
 
 def test_copies_between_host_and_device() -> None:
     backend, here = SimtBackend(), np.arange(6.0).reshape(2, 3)
-    given = backend.upload({"whole": here, "turned": here.T})
+    given = backend.upload({"whole": here, "transposed": here.T})
     there, also = given["whole"], backend.xp.asarray(here)
     here[...] = -1.0
     assert backend.to_host(there).tolist() == backend.to_host(also).tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert given["turned"].flags.c_contiguous and given["turned"].shape == (3, 2)
+    assert given["transposed"].flags.c_contiguous and given["transposed"].shape == (3, 2)
     back = backend.to_host(there)
     back[...] = -1.0
     assert float(there[1, 2]) == 5.0

@@ -26,7 +26,7 @@ def test_contraction_reproduces_the_basis(name: str, functions: int) -> None:
     assert momenta == sorted(momenta)
 
 
-def test_a_primitive_of_two_shells_is_one() -> None:
+def test_a_primitive_shared_by_two_shells_appears_once() -> None:
     mol, _ = water(name="sto-3g")
     orbital = basis("cc-pvdz", mol)
     twice = cuanto.Basis.from_shells([*orbital.shells, orbital.shells[0]], mol.R_ax)

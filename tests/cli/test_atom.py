@@ -29,7 +29,7 @@ from cuanto.cli.optimisation import (
 from cuanto.errors import InputError
 
 NITROGEN_ENERGY = -54.3277216469
-"""Table 2.1's set, Gaussian nucleus: specification, section 15."""
+"""With the set of the thesis, table 2.1, and a Gaussian nucleus."""
 
 SMALL = ("--element", "He", "--parameters", "0.2,2.5,4.0,1.2", "--ranges", "s(1:8)", "--backend", "cpu")
 
@@ -68,7 +68,7 @@ def test_nuclear_radius_and_model_are_printed(capsys: pytest.CaptureFixture[str]
     assert "nucleus: point\nnon-relativistic\n" in capsys.readouterr().out
 
 
-def test_an_element_beyond_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_element_without_a_set_in_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert atom("-e", "H", "-q", "--backend", "cpu") == 0
     assert capsys.readouterr().out == "H -0.5000066560 Hartree\n"
 
@@ -123,7 +123,7 @@ def test_the_charge_of_an_ion_is_printed(
     ],
 )
 def test_an_element(arguments: tuple[str, ...], energy: float) -> None:
-    """Values of the specification, section 15, and of its reference.json."""
+    """Energies of an independent NumPy program, see `tests/data/atoms_reference.json`."""
     assert atom(*arguments, "--backend", "cpu", "--json", "out.json") == 0
     assert json.loads(Path("out.json").read_text())["energy"] == pytest.approx(energy, rel=1e-10)
 
@@ -181,7 +181,6 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("-e", "Ce", "--basis", "wtbs"), "has no Ce"),
         (("-e", "He", "--nucleus", "point", "--nuclear-radius", "2"), "a point nucleus has no radius"),
         (("n.inp", "--nuclear-radius", "2"), "--nuclear-radius applies to --element only"),
-        (("-e", "Ne", "--config", "1s2 2s2"), ""),
         (("-e", "Ne", "--config", "1s2 2s2", "--charge", "0"), "has 4 electrons, Ne with charge 0 has 10"),
         (("-e", "Ne", "--basis", "no-such-basis"), "unknown basis 'no-such-basis'"),
         (("-e", "Ne", "--c", "-1"), "speed of light -1.0: give a positive number"),
@@ -200,13 +199,14 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
 def test_bad_input_is_one_line_and_status_two(
     arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if not says:  # an ion given by its configuration is valid
-        assert atom(*arguments, "--backend", "cpu") == 0
-        return
     Path("n.inp").write_text(NITROGEN)
     Path("bad.inp").write_text(NITROGEN.replace("freeel=3", "freeel=7"))
     assert atom(*arguments) == 2
     assert says in error_line(capsys)
+
+
+def test_an_ion_given_by_its_configuration() -> None:
+    assert atom("-e", "Ne", "--config", "1s2 2s2", "--backend", "cpu") == 0
 
 
 @pytest.mark.parametrize(

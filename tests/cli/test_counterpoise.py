@@ -12,7 +12,7 @@ import cuanto
 from cuanto.cli.main import run
 
 DIMER = "5\nname=pair\nF 0 0 0\nH 0 0 0.92\nX 0 0 1.8\nF 0.1 0 2.75\nH 0.9 0 3.15\n"
-"""With a dummy atom."""
+"""Two HF molecules, with a dummy atom between them."""
 JOB = """
 molecule = "pair.xyz"
 task = "counterpoise"

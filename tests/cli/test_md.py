@@ -46,7 +46,7 @@ def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.Capt
     assert "6 steps already" in capsys.readouterr().out
 
 
-def test_nothing_is_lost_but_the_step_in_work(folder: Path) -> None:
+def test_a_killed_run_loses_only_its_last_step(folder: Path) -> None:
     command = [sys.executable, "-m", "cuanto", "md", "water.xyz", "-m", "pm6", "--backend", "cpu", "-q", "--steps"]
     dice, done, state = random.Random(1), -1, Path("water_md.xyz.state")
     for _ in range(3):

@@ -20,7 +20,7 @@ H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of jobs; its parent has a molecule, too, and the working directory is elsewhere."""
+    """A folder for jobs. Its parent folder also has a molecule, and the working directory is elsewhere."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     (tmp_path / "outside.xyz").write_text(H2)
     (tmp_path / "elsewhere").mkdir()

@@ -333,11 +333,11 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
     atom_i = rng.permutation(np.repeat(np.arange(len(basis.R_ax)), 3))
     C_pi = np.where(atom_p[:, None] == atom_i, rng.normal(size=(basis.nbf, len(atom_i))), 0.0)
     C_pi[:, 5] = 0.0  # a spin with fewer electrons
-    turned = C_pi @ np.linalg.qr(rng.normal(size=2 * (len(atom_i),)))[0]
-    assert len(separate_parts(C_pi)) == len(basis.R_ax) and not separate_parts(turned)
+    rotated = C_pi @ np.linalg.qr(rng.normal(size=2 * (len(atom_i),)))[0]
+    assert len(separate_parts(C_pi)) == len(basis.R_ax) and not separate_parts(rotated)
     fit = FittedJK(basis, aux, backend="cpu")
     D_pq = C_pi @ C_pi.T
-    expected = fit(D_pq[None], turned[None], False, True)[1]
+    expected = fit(D_pq[None], rotated[None], False, True)[1]
     close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
     if not mixed:  # fewer columns at once than threads
         assert isinstance(fit.tensor, NativeRows)

@@ -56,7 +56,7 @@ def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatc
 @DEVICES
 @pytest.mark.parametrize("higher, omega", [(0, None), (1, 0.4)])
 def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
-    """By class; records with the exponents of the attenuated operator, the largest bound of every group."""
+    """Bras are sorted within a class; records have the exponents of the attenuated operator, groups a largest bound."""
     device, (groups, _) = get_backend(name), primitives(chain())
     sets = [ChargeSet("single", groups, single=True), ChargeSet("pairs", groups, single=False, offset=7)]
     charges = Distributions.of(charge_blocks(sets, THRESHOLD, device), device)
@@ -81,8 +81,8 @@ def test_the_order_of_bras(name: str, higher: int, omega: float | None) -> None:
 
 
 @DEVICES
-def test_sets_that_do_not_interact(name: str) -> None:
-    """Potentials of sets with signs, from those of one set at a time."""
+def test_signs_of_interactions_between_sets(name: str) -> None:
+    """Each pair of sets interacts with its sign, or not at all: compared with one pair of sets at a time."""
     device, (groups, _) = get_backend(name), primitives(chain(5))
     size = sum(group.count * group.functions for group in groups)
     pairs = ChargeSet("pairs", groups, single=False, offset=size)

@@ -140,7 +140,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name; memory used without or beyond a reservation is subtracted as well."""
+    """Each has a name; memory used without or beyond a reservation is subtracted as well."""
     resident = [0]
     monkeypatch.setattr(memory, "_resident", lambda: resident[0] * MIB - memory.PROGRAM)
     budget = Budget(CpuBackend(), 1000 * MIB)

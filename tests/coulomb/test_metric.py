@@ -162,7 +162,7 @@ def very_diffuse(aux: Basis) -> Basis:
 
 
 def scaled(V_PQ: Array) -> Array:
-    """With a unit diagonal."""
+    """The metric, scaled to a unit diagonal."""
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
     return np.asarray(V_PQ * scale_P[:, None] * scale_P)
 
@@ -292,7 +292,7 @@ def test_functions_left_out_are_reported() -> None:
 
 
 def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tuple[Array, Array]:
-    """From eigenvectors of the scaled metric; those that rounding cannot tell from zero are left out."""
+    """J and K from eigenvectors of the scaled metric; eigenvalues that rounding cannot tell from zero are left out."""
     I_pqP = integrals.eri_3c(basis, aux, backend="cpu")
     V_PQ = integrals.eri_2c(aux, backend="cpu")
     scale = 1.0 / np.sqrt(np.diag(V_PQ))

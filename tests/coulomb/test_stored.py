@@ -40,7 +40,7 @@ def water() -> Iterator[tuple[cuanto.Molecule, Basis]]:
     "name, case", [("cpu-table", Case("both", "contracted", l_max=2)), ("cpu-lane", Case("pure", "general", l_max=1))]
 )
 def test_every_kind_of_shell_and_density(name: str, case: Case) -> None:
-    """Against direct J (J engine) and K, which `test_direct_jk` compares with all integrals."""
+    """Against direct J (J engine) and K, which `test_direct.py` compares with all integrals."""
     basis, device = bundle(case)[0], backend(name)
     assert device is not None
     stored, direct = (DirectJK(basis, backend=device, threshold=1e-15, storage=how) for how in ("stored", "direct"))
@@ -183,7 +183,7 @@ METHODS = (("hf", 1), ("uhf", 3), ("rohf", 3), ("b3lyp", 1), ("pbe", 1))
 
 @pytest.mark.parametrize("method, multiplicity", METHODS)
 def test_energies(method: str, multiplicity: int) -> None:
-    """For methods with exchange; pure functionals need only J, for which storing integrals is not worthwhile."""
+    """Integrals are stored by default unless the functional is pure: for J alone it is not worthwhile."""
     atoms = (["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]]) if multiplicity == 1 else (["O"], [[0.0, 0.0, 0.0]])
     molecule = cuanto.Molecule(*atoms, multiplicity=multiplicity)
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu"}

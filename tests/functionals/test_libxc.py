@@ -38,6 +38,7 @@ from oracles.functionals import evaluate, numpy_values
 
 CPU = get_backend("cpu")
 LOST_AT_FULL_POLARISATION = {"gga_c_pw91": 1}
+"""Number of values that may differ from Libxc if one spin has no electrons."""
 SIMT_SAMPLE = ("svwn5", "bp86", "r2scan", "cam-b3lyp")
 
 
@@ -72,7 +73,7 @@ def test_parts_at_full_polarisation(label: str) -> None:
 
 @pytest.mark.parametrize("name", functional_names())
 @pytest.mark.parametrize("spins", [1, 2])
-def test_kernels_are_libxc(name: str, spins: int) -> None:
+def test_kernels_agree_with_libxc(name: str, spins: int) -> None:
     """The kernels that calculations use, on the CPU."""
     functional = get_functional(name)
     for points in (ordinary(spins, 403), tiny(spins, n=101)):

@@ -251,7 +251,7 @@ def test_mcmurchie_davidson_kernels_are_used_for_both_operators() -> None:
     assert coulomb_operator(True, "hgp") == "coulomb_erf"
 
 
-def test_a_product_more_is_all_it_costs() -> None:
+def test_attenuation_costs_one_more_product() -> None:
     """Compares operations per primitive quartet, without those that all kets share."""
     bra, ket = Shells((2, 1)), Shells((2, 1))
     plain, erf = (integrals_of(operator, bra, ket, "hgp") for operator in ("coulomb", "coulomb_erf"))

@@ -80,7 +80,7 @@ def exact(T: float) -> list[mpmath.mpf]:
 
 @lru_cache(maxsize=2)
 def reference(real: str) -> NDArray[np.float64]:
-    """At the arguments as the kernel sees them."""
+    """Exact values at the arguments, rounded to the type that the kernel reads."""
     T = arguments().astype(real_type(real)).astype(np.float64)
     return np.array([[float(value) for value in exact(t)] for t in T]).T
 

@@ -67,7 +67,7 @@ def test_forces_of_a_primitive_quartet(bra: Momenta, ket: Momenta) -> None:
 
 
 def test_expansion_of_a_density() -> None:
-    """Of a bra alone: the number of outputs, and the value at its centre for an infinitely narrow product."""
+    """The density of a bra: the number of outputs, and the value at its centre for an infinitely narrow product."""
     stage, fields = expansion(2, 1), pair(0)
     gamma = np.random.default_rng(4).normal(size=18)
     outputs = np.array(evaluate_stage(stage, {"pair": fields, "gamma": gamma}))

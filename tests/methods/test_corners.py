@@ -88,7 +88,7 @@ def test_fixed_occupations_of_a_semiempirical_method() -> None:
     assert excited.energy > ground.energy + 0.1
 
 
-def test_a_batch_continues_alone_where_it_does_not_converge_together() -> None:
+def test_molecules_that_fail_in_a_batch_are_computed_one_by_one() -> None:
     """A single calculation tries everything; if that fails too, the row has the error."""
     molecules = [WATER, cuanto.Molecule(WATER.symbols, WATER.R_ax * 1.05)]
     rows = energies(molecules, "am1", backend="cpu", workers=0, max_iterations=3)

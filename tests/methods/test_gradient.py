@@ -114,7 +114,7 @@ def test_the_gradient_of_a_finished_result() -> None:
 
 
 @pytest.mark.parametrize("method", ["hf", "pm6"])
-def test_a_gradient_without_convergence_is_asked_for_by_name(method: str) -> None:
+def test_a_gradient_without_convergence_needs_an_option(method: str) -> None:
     water = Molecule.from_string(WATER)
     options: dict[str, Any] = {"backend": "cpu", "max_iterations": 2} | ({} if method == "pm6" else {"basis": "6-31g"})
     with pytest.raises(ConvergenceError, match="unconverged_gradient"):

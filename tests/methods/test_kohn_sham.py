@@ -36,7 +36,7 @@ COUNTED: dict[str, Any] = json.loads((DATA / "grid_electrons.json").read_text())
 
 
 def electrons_on_the_grid(given: dict[str, Any]) -> float:
-    """As PySCF counts them, where that is known: a small grid may be off by more than 1e-6."""
+    """Number of electrons that PySCF integrates on the same grid (it may be off by more than 1e-6); NaN if unknown."""
     same = given["functional"] == COUNTED["functional"] and given["grid"]["lebedev"] == COUNTED["grid"][1]
     return float(COUNTED["electrons"].get(given["molecule"], np.nan) if same else np.nan)
 
@@ -90,7 +90,7 @@ def test_larger_references_on_a_gpu(given: dict[str, Any]) -> None:
     assert electrons(found) == pytest.approx(found.molecule.nelectron if np.isnan(theirs) else theirs, rel=ELECTRONS)
 
 
-def test_the_first_whole_step_is_known_to_the_extrapolation() -> None:
+def test_every_step_after_the_guess_is_extrapolated() -> None:
     (given,) = [r for r in SMALL if r["molecule"] == "NO2" and r["functional"] == "PBE" and r["basis"] == "cc-pvdz"]
     found = run(given)
     steps = [iteration.step for iteration in found.history]
@@ -104,10 +104,10 @@ def test_fitting_and_pseudodiagonalisation_change_little(name: str) -> None:
     common: dict[str, Any] = {"backend": "cpu", "grid": "coarse"}
     exact = cuanto.energy(mol, name, orbital, fitting="none", **common)
     fitted = cuanto.energy(mol, name, orbital, auxbasis=basis("cc-pvdz-jkfit", mol), **common)
-    turned = cuanto.energy(mol, name, orbital, fitting="none", diagonaliser="pseudo", **common)
-    assert exact.converged and fitted.converged and turned.converged
+    rotated = cuanto.energy(mol, name, orbital, fitting="none", diagonaliser="pseudo", **common)
+    assert exact.converged and fitted.converged and rotated.converged
     assert abs(exact.energy - fitted.energy) < 2e-4
-    assert abs(exact.energy - turned.energy) < 1e-9
+    assert abs(exact.energy - rotated.energy) < 1e-9
     assert fitted.fitting == ("j" if name in ("pbe", "tpss") else "jk")
 
 
@@ -186,10 +186,10 @@ def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
     rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
     C_spi = np.stack([X_pm @ np.linalg.qr(rng.normal(size=(X_pm.shape[1], 5)))[0] for _ in range(spins)])
     C_spi *= np.sqrt(2.0) if spins == 1 else 1.0
-    turn_spi = np.stack([X_pm @ rng.normal(size=(X_pm.shape[1], 5)) for _ in range(spins)])
+    change_spi = np.stack([X_pm @ rng.normal(size=(X_pm.shape[1], 5)) for _ in range(spins)])
 
     def at(step: float) -> tuple[float, Any, Any]:
-        C = C_spi + step * turn_spi
+        C = C_spi + step * change_spi
         D = C @ C.transpose(0, 2, 1)
         energies, F_spq = fock(problem, Density(D, C))
         return float(sum(energies)), F_spq, D

@@ -264,8 +264,8 @@ def test_arguments_become_plain_data() -> None:
 
 
 def test_coarse_grids_keep_their_own_operations_only() -> None:
-    turned = Molecule(WATER.symbols, WATER.R_ax @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0])
-    for molecule, number in ((WATER, 4), (turned, 1)):
+    rotated = Molecule(WATER.symbols, WATER.R_ax @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0])
+    for molecule, number in ((WATER, 4), (rotated, 1)):
         work = HessianCalculation(molecule, "lda", "sto-3g", {"grid": (20, 50), "backend": "cpu"})
         result = cuanto.gradient(molecule, "lda", "sto-3g", grid=(20, 50), backend="cpu")
         assert len(work._operations(result)) == number

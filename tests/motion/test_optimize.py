@@ -232,7 +232,7 @@ print(repr(found.energy), found.iterations)
 """
 
 
-def test_kill_loses_nothing_but_the_step_in_work(tmp_path: Path) -> None:
+def test_a_killed_optimisation_loses_only_its_last_step(tmp_path: Path) -> None:
     """kill -9 at ten random moments of an optimisation: journals only grow, and the end is the same."""
     text = "4\n\nO 0 0 0\nO 1.6 0 0\nH -0.3 0.9 0\nH 1.9 0.5 0.9\n"
     given = [text, str(tmp_path / "a.journal"), str(tmp_path / "a.xyz")]

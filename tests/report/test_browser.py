@@ -80,8 +80,8 @@ def test_it_draws_without_errors_or_requests(page: Browser) -> None:
 def test_the_molecule_can_be_rotated(page: Browser) -> None:
     before, view = picture(page), page.run("return window.report.viewer.getView()")
     page.drag("#viewer", 120, 40)
-    turned = page.run("return window.report.viewer.getView()")
-    assert np.abs(np.subtract(turned, view)[4:]).max() > 0.1  # the quaternion
+    rotated = page.run("return window.report.viewer.getView()")
+    assert np.abs(np.subtract(rotated, view)[4:]).max() > 0.1  # the quaternion
     assert np.abs(picture(page) - before).max() > 0.3
     page.run("document.getElementById('reset').click()")
     np.testing.assert_allclose(page.run("return window.report.viewer.getView()"), view, atol=1e-6)

@@ -146,14 +146,14 @@ from cuanto import Basis
 from cuanto.backends import get_backend
 from cuanto.scf.checkpoint import Checkpoint
 from fitting_cases import molecule
-it = molecule("CH3")
-basis = Basis("cc-pvdz", it)
-keep = Checkpoint(sys.argv[1], it, basis, "uhf", get_backend("cpu"))
+mol = molecule("CH3")
+basis = Basis("cc-pvdz", mol)
+keep = Checkpoint(sys.argv[1], mol, basis, "uhf", get_backend("cpu"))
 def watch(state):
     keep(state)
     print(state.iteration, flush=True)
     time.sleep(0.2 if state.iteration < 5 else 60)
-cuanto.energy(it, "uhf", basis, fitting="jk", auxbasis="cc-pvdz-jkfit", backend="cpu", on_iteration=watch)
+cuanto.energy(mol, "uhf", basis, fitting="jk", auxbasis="cc-pvdz-jkfit", backend="cpu", on_iteration=watch)
 """
 
 

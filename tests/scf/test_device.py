@@ -189,7 +189,7 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     problem, start = problem_on(device, "water", "rhf")
     accelerator = Accelerator(ScfOptions(), device)
     states = list(iterate(problem, start, accelerator, Swapped(np), Criteria(1e-8, 1e-5), 200))
-    assert len(states) < 200, "it stands still"
+    assert len(states) < 200, "the loop should end when nothing changes any more"
     assert states[-1].gradient < 1e-5 and abs(states[-1].energy_change) < 1e-8
     assert not any(state.converged for state in states)
     right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(np), Criteria(1e-8, 1e-5), 200))
@@ -215,8 +215,8 @@ def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.Monk
     assert one_thread._depth == 0
 
 
-def test_rotations_begin_with_eigenvectors_at_hand() -> None:
-    """For example those of a guess: F is fully diagonalised only if it is far from diagonal in them."""
+def test_rotations_can_start_from_known_orbitals() -> None:
+    """Orbitals of a guess, for example: F is fully diagonalised only if it is far from diagonal in them."""
     F = np.diag(np.concatenate([np.linspace(-2.0, -0.5, 5), np.linspace(0.3, 2.0, 7)]))[None]
     change = np.random.default_rng(3).normal(size=(1, 12, 12))
     change, n_sm = change + change.transpose(0, 2, 1), np.where(np.arange(12) < 5, 2.0, 0.0)[None]

@@ -105,7 +105,7 @@ def test_spherical_atoms_have_the_energy_of_pyscf(symbol: str, name: str) -> Non
     assert abs(atom(number, 0.0, ours.shells).energy - solver.e_tot) < 1e-8
 
 
-def test_closed_shell_atom_is_its_molecule() -> None:
+def test_a_closed_shell_atom_has_the_energy_of_a_molecular_scf() -> None:
     mol = cuanto.Molecule(["O"], np.zeros((1, 3)), charge=-2)
     orbital = basis("def2-svp", mol)
     whole = cuanto.energy(mol, "rhf", orbital, fitting="none", backend="cpu", gradient_tolerance=1e-7)

@@ -86,7 +86,7 @@ def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> N
     assert rescued.energy < first.energy
 
 
-def test_interpolation_rescues_where_diis_alone_is_lost() -> None:
+def test_adiis_converges_where_diis_does_not() -> None:
     """N2 at 3 Angstrom from randomly rotated orbitals: DIIS never converges, ADIIS lowers the energy."""
     mol = cuanto.Molecule.from_string(N2_STRETCHED)
     orbital = basis("def2-svp", mol)

@@ -82,8 +82,8 @@ def of_water() -> Result:
 
 def test_energy_does_not_depend_on_place_and_direction(of_water: Result) -> None:
     for seed in (1, 2):
-        turned = rotated(of_water.molecule, seed)
-        again = cuanto.energy(turned, "hf", basis("cc-pvdz", turned), **DIRECT)
+        copy = rotated(of_water.molecule, seed)
+        again = cuanto.energy(copy, "hf", basis("cc-pvdz", copy), **DIRECT)
         assert abs(again.energy - of_water.energy) < 1e-9
 
 

@@ -198,7 +198,7 @@ def test_pseudo_and_full_agree_in_unrestricted_kohn_sham(name: str, functional: 
 
 
 @pytest.mark.parametrize(("basis_name", "cartesian"), [("sto-3g", False), ("sto-3g", True), ("6-31g**", False)])
-def test_both_end_in_the_same_state_where_there_are_many(basis_name: str, cartesian: bool) -> None:
+def test_both_diagonalisers_find_the_same_of_several_states(basis_name: str, cartesian: bool) -> None:
     given = record("cuo_uhf", basis=basis_name, cartesian=cartesian, label=None if basis_name == "sto-3g" else PI)
     full, pseudo = (run_in_core(given, **how_to_count(given), diagonaliser=way)[0] for way in ("full", "pseudo"))
     assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9

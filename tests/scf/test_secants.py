@@ -59,15 +59,15 @@ def test_own_differences_and_carried_ones_together() -> None:
 def test_the_symmetric_basis_depends_smoothly_on_the_geometry() -> None:
     from cuanto import Basis, integrals
 
-    turned = []
+    rotated = []
     for shift in (0.0, 1e-4):
         basis = Basis("6-31g", Molecule(WATER.symbols, WATER.R_ax + shift * VELOCITY))
         S_pq = integrals.overlap(basis, backend="cpu")
         frame = make_frame(S_pq, 1e-7, HOST)
         U_pj = smooth_directions(frame, S_pq)
         assert np.allclose(U_pj @ U_pj.T, np.eye(len(U_pj)), atol=1e-12)
-        turned.append(frame.X_pm @ U_pj.T)
-    assert np.abs(turned[0] - turned[1]).max() < 1e-4
+        rotated.append(frame.X_pm @ U_pj.T)
+    assert np.abs(rotated[0] - rotated[1]).max() < 1e-4
     assert len(Secants()) == 0
 
 

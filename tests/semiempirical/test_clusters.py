@@ -239,7 +239,7 @@ def test_a_start_from_another_result() -> None:
 
 
 def test_molecules_with_small_gaps_are_a_guess_too() -> None:
-    """Distorted benzenes: a rough SCF of theirs would not be known to have filled the lowest orbitals."""
+    """Distorted benzenes: with loose criteria it would not be certain that their lowest orbitals are filled."""
     benzene, rng = molecule("benzene"), np.random.default_rng(1)
     R_ax = [benzene.R_ax + 0.08 * rng.normal(size=benzene.R_ax.shape) + [0.0, 0.0, 12.0 * k] for k in range(6)]
     layout, R_bax = layout_of(Molecule(benzene.symbols * 6, np.concatenate(R_ax)), "PM6")

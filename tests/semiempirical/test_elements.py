@@ -82,7 +82,7 @@ def test_pairs_without_parameters_are_named() -> None:
 
 
 def test_states_of_metals_are_followed_to_a_minimum() -> None:
-    """By default, unless the user disables it."""
+    """Stability is followed by default; the user can disable it."""
     mol, known = molecule("FeF3_sextet"), values("FeF3_sextet", "PM6")["heat_of_formation_kcal_mol"]
     plain = run(mol, "pm6", stability="none")
     assert plain.converged and plain.heat_of_formation > known + 6.0

@@ -41,7 +41,7 @@ COUNTS = {"mndo": 41, "am1": 42, "pm3": 42, "pm6": 70, "rm1": 25}
 
 @pytest.mark.parametrize("method", METHODS)
 def test_derived_quantities(method: str) -> None:
-    """Of all elements; the reference was made from integrals of metals with twelve decimals."""
+    """All elements; the reference used integrals of metals with twelve decimals."""
     known = elements()["derived"][method]
     assert set(known) == set(parameters(method).elements) and len(known) == COUNTS[method]
     for symbol, values in known.items():
@@ -103,8 +103,8 @@ def test_integrals_of_an_atom_are_invariant_under_rotation(symbol: str) -> None:
         assert np.abs(I_pqrt - I_pqrt.transpose(order)).max() < 1e-15
     u = np.array([[0.48, -0.6, 0.64]])
     T = rotation(u / np.linalg.norm(u), 9)[0]
-    turned = np.einsum("pqrt,pa,qb,rc,td->abcd", I_pqrt, T, T, T, T, optimize=True)
-    assert np.abs(turned - I_pqrt).max() < 1e-13
+    rotated = np.einsum("pqrt,pa,qb,rc,td->abcd", I_pqrt, T, T, T, T, optimize=True)
+    assert np.abs(rotated - I_pqrt).max() < 1e-13
 
 
 def test_products_are_packed_by_shells() -> None:

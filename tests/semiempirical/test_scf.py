@@ -37,6 +37,7 @@ from sample import EVERY_CASE
 HOST = get_backend("cpu")
 SAME = 1e-9
 CYCLES = 1.3
+"""Largest number of iterations relative to full diagonalisation."""
 PRINTED = 2e-5
 """kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF converged to that precision."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
@@ -93,7 +94,7 @@ def test_large_molecules(name: str) -> None:
         assert full.converged and found.converged and abs(found.energy - full.energy) < SAME
         assert found.iterations <= CYCLES * full.iterations
         assert steps(states).count("sp2" if diagonaliser == "sp2" else "block") == found.iterations - 1
-        if diagonaliser != "sp2":  # the first half in single precision, no diagonalisation but the guess's
+        if diagonaliser != "sp2":  # early iterations are in single precision; only the guess is diagonalised
             singles = [state.D_spq.dtype == np.float32 for state in states]
             assert sum(singles) >= 3 and not any(singles[-3:])
             assert found.coefficients.dtype == found.orbital_energies.dtype == np.float64
@@ -101,7 +102,7 @@ def test_large_molecules(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["polyethylene_C166", "polyethylene_C250", "water_256"][: 3 if EVERY_CASE else 1])
 def test_rotations_of_larger_molecules(name: str) -> None:
-    """The three that are larger still are compared by `benchmarks/pseudodiagonalisation.py`."""
+    """`benchmarks/pseudodiagonalisation.py` compares three molecules that are too large for a test."""
     mol = timing_geometry(name)
     full, found = run(mol, "pm6", diagonaliser="full"), run(mol, "pm6")
     assert full.converged and found.converged and abs(found.energy - full.energy) < SAME
@@ -125,8 +126,8 @@ def test_a_calculation_that_stops_in_single_precision() -> None:
     assert np.array_equal((gradient + found.calculation.corrections[1]) * RESCALE, found.gradient)
 
 
-def test_single_precision_is_left_out_where_it_would_show() -> None:
-    """A loose criterion could already be met in single precision."""
+def test_single_precision_is_not_used_with_loose_criteria() -> None:
+    """They could be met while iterations are still in single precision."""
     mol = water_cluster(51)
     kinds: list[set[Any]] = []
     for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):

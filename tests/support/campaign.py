@@ -396,7 +396,7 @@ def _prepare() -> None:
 
 @contextlib.contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raise a TimeoutError in the main thread after so long."""
+    """Raise a TimeoutError in the main thread after this time."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"longer than {seconds} s")

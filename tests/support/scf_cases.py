@@ -104,7 +104,7 @@ def molecule(name: str) -> cuanto.Molecule:
 
 
 def basis(name: str | dict[str, str], of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
-    """From the files of the tests, whose contraction is that of the reference."""
+    """A basis from the files of the tests, whose contraction is that of the reference."""
     before = os.environ.get("CUANTO_BASIS_PATH")
     os.environ["CUANTO_BASIS_PATH"] = str(DATA / "basis")
     try:

@@ -101,6 +101,7 @@ def potential_integral(nucleus: Nucleus, n: int, a: Array) -> Array:
 class Core:
     """Matrices of one symmetry that are constant in an SCF, with large functions first.
 
+    Overlap `S`; nuclear attraction `V`, kinetic energy `T`, rest mass `M` and their sum `h`.
     `X` makes functions orthonormal (X^T S X = 1): first the columns of large functions, then `negative` columns of
     small ones.
     """

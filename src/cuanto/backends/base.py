@@ -43,11 +43,11 @@ class Linalg(Protocol):
 
     @property
     def copied_rows(self) -> int:
-        """Rows of workspace."""
+        """Rows of workspace of `times_transpose_to`."""
 
     @property
     def solved_rows(self) -> int:
-        """Rows of workspace."""
+        """Rows of workspace of `times_transpose`."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
         """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""

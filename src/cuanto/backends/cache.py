@@ -118,7 +118,7 @@ def complete(path: Path) -> bool:
 
 
 def _safe(status: os.stat_result) -> bool:
-    """Whether it is a file, not a pipe or a folder, that no other user can have written."""
+    """Whether this is the status of a regular file that no other user can have written."""
     regular, foreign = stat.S_ISREG(status.st_mode), status.st_mode & WRITABLE_BY_OTHERS
     return regular and not foreign and _trusted_owner(status)
 

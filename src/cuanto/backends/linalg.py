@@ -103,17 +103,17 @@ class HostLinalg:
 
     @property
     def solved_rows(self) -> int:
-        """The same."""
+        """As many as `copied_rows`."""
         return self.copied_rows
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
-        """By LAPACK, with BLAS threads for large matrices."""
+        """Diagonalise by LAPACK, with BLAS threads for large matrices."""
         with self.threads(A.shape[-1]):
             values, vectors = np.linalg.eigh(A)
         return values, vectors
 
     def product(self, A: Any, B: Any) -> Any:
-        """By tiles; matrices of a stack in one launch."""
+        """Multiply by tiles; matrices of a stack in one launch."""
         plain = all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in (A, B))
         if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
             return A @ B
@@ -124,14 +124,14 @@ class HostLinalg:
         return self._tiles(A_k, B_k, lower=False)
 
     def gram(self, X: Array) -> Array:
-        """Tiles of the lower half, mirrored."""
+        """Compute tiles of the lower half and mirror them."""
         if 1.0 * X.size * len(X) < SMALL_PRODUCT:
             return X @ X.T
         K: Array = self._tiles([X], [X.T], lower=True)[0]
         return np.tril(K) + np.tril(K, -1).T
 
     def gram_of_stack(self, X: Array) -> Array:
-        """Tiles of the lower half, from a few matrices per item."""
+        """Compute tiles of the lower half, from a few matrices per item."""
         columns, n, depth = X.shape
         functions = np.arange(n, dtype=np.int32)
         return add_squares(self._backend, np.ascontiguousarray(X), depth, [(0, n, columns, 0)], functions, n)
@@ -156,7 +156,7 @@ class HostLinalg:
         return out
 
     def inverse_factor(self, A: Array) -> tuple[Array, float]:
-        """In place, recursively: halves by products in our threads, small blocks by LAPACK."""
+        """Factorise and invert in place, recursively: halves by products in our threads, small blocks by LAPACK."""
         n = len(A)
         if n <= FACTOR_BLOCK:
             return _small_inverse_factor(A)
@@ -183,7 +183,7 @@ class HostLinalg:
         return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """By LAPACK."""
+        """Factorise by LAPACK."""
         return self.divisor(np.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
@@ -191,14 +191,14 @@ class HostLinalg:
         return (self.factor(add_to_diagonal(self.lower_gram(A), 1.0)) for A in (X, transpose(X)))
 
     def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
-        """In our threads, for contiguous rows."""
+        """Multiply in our threads; the rows must be contiguous."""
         if not rows.flags.c_contiguous:
             rows[...] = rows @ L.T
             return
         self.times_transpose_to(rows, None, None, L, triangle)
 
     def times_transpose_to(self, rows: Array, one: Any, other: Any, L: Array, triangle: bool) -> None:
-        """In our threads; `one` and `other` None: all rows in place."""
+        """Multiply in our threads; `one` and `other` None: all rows in place."""
         count, naux = len(rows) if one is None else len(one), rows.shape[1]
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
@@ -298,12 +298,12 @@ class DeviceLinalg:
         return blas.threads(usable_cores() if n >= MANY_ORBITALS else 1)
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
-        """By the array library."""
+        """Diagonalise by the array library."""
         values, vectors = self._xp.linalg.eigh(A)
         return values, vectors
 
     def product(self, A: Any, B: Any) -> Any:
-        """By the array library."""
+        """Multiply by the array library."""
         return A @ B
 
     def gram(self, X: Any) -> Any:
@@ -339,7 +339,7 @@ class DeviceLinalg:
         return out
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
-        """By products, which are faster than the library's triangular inverse."""
+        """Invert by products, which are faster than the library's triangular inverse."""
         L = self._xp.linalg.cholesky(A)
         smallest = float(self._xp.diagonal(L).min())  # NaN if there is no factor
         if not smallest > 0.0:
@@ -347,7 +347,7 @@ class DeviceLinalg:
         return self._xp.ascontiguousarray(inverse_triangle(L, self._xp)), smallest**2
 
     def lower_gram(self, A: Any) -> Any:
-        """By the library's symmetric product for a single matrix: half the operations."""
+        """Use the library's symmetric product for a single matrix: half the operations."""
         return self._library.lower_gram(A) if A.ndim == 2 else A @ transpose(A)
 
     def divisor(self, L: Any) -> BlockFactor:
@@ -356,7 +356,7 @@ class DeviceLinalg:
         return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """By the array library; NaN if the matrix is not positive definite."""
+        """Factorise by the array library; NaN if the matrix is not positive definite."""
         return self.divisor(self._xp.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
@@ -366,7 +366,7 @@ class DeviceLinalg:
         )
 
     def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
-        """By panels of columns, the last ones first, since a column depends only on those before it."""
+        """Multiply by panels of columns, the last ones first, since a column depends only on those before it."""
         for start in range(0, len(rows), ROWS_AT_ONCE):
             some = rows[start : start + ROWS_AT_ONCE]
             if not triangle or len(L) < 4 * PANEL:
@@ -377,7 +377,7 @@ class DeviceLinalg:
                 some[:, begin:end] = some[:, :end] @ L[begin:end, :end].T
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
-        """In portions of copied rows."""
+        """Multiply portions of copied rows."""
         for start in range(0, len(one), COPIED_ROWS):
             some = slice(start, start + COPIED_ROWS)
             part = rows[one[some]]

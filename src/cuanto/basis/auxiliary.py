@@ -31,7 +31,7 @@ _UNIVERSAL = "def2-universal-jkfit"
 """For J alone def2-universal-JFIT is smaller, but its errors are three times as large: over 63 molecules up to krypton
 1.8e-4 instead of 5e-5 Hartree (medians, PBE density), while calculations of small molecules take 4 % less time."""
 _UNIVERSAL_LAST_ELEMENT = 36
-"""Of those that it describes with all electrons."""
+"""Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
     r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"

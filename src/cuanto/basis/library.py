@@ -35,7 +35,7 @@ def is_file(source: BasisSource) -> bool:
 
 
 def names_file(text: str, folder: str = "") -> bool:
-    """Whether a text from a stranger means a file, perhaps one in `folder`; names of sets may contain a slash."""
+    """Whether an untrusted text means a file, perhaps one in `folder`; names of sets may contain a slash."""
     if (parts := split_names(text)) is not None:
         return any(names_file(part, folder) for part in parts.values())
     looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts

@@ -62,7 +62,8 @@ def optimise_job(
     method = resolve_method(method)
     known = f", {len(evaluations.known)} evaluations known" if evaluations.known else ""
     console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
-    rounds, energy_of = 1 if job.optimise else 3, AtomEnergy(job, device)
+    rounds = 1 if job.optimise else 3
+    energy_of = AtomEnergy(job, device)
     try:
         with status_line(console, "optimising", hidden=trust.iprint >= 3) as update:
             progress = OptimisationProgress(console, trust, update)
@@ -136,7 +137,7 @@ def parse_elements(text: str) -> list[str]:
     for word in text.replace(",", " ").split():
         first, dash, last = word.partition("-")
         numbers = [ATOMIC_NUMBERS[symbol_of(part)] for part in ((first, last) if dash else (first,))]
-        require(numbers[0] <= numbers[-1], f"elements {word}: the first comes after the last")
+        require(numbers[0] <= numbers[-1], f"elements {word}: the first comes after the last; write {last}-{first}")
         found += SYMBOLS[numbers[0] - 1 : numbers[-1]]
     require(found, "--elements is empty; give some such as Ne,Ar or He-Ne")
     return list(dict.fromkeys(found))
@@ -185,7 +186,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
     counts = {"done": 0, "known": 0}
     together = console.is_terminal  # otherwise the lines go to a file and do not disturb the status line
     errors = Console(stderr=True, highlight=False)
-    with status_line(errors, f"{searched}: the limit is computed", redirect=together) as update:
+    with status_line(errors, f"{searched}: computing the basis-set limit", redirect=together) as update:
 
         def show(progress: Progress) -> None:
             console.print(_line(progress), markup=False)

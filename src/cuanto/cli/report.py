@@ -26,7 +26,7 @@ QUANTITY_HELP = (
     "potential)."
 )
 SPACING = 0.2
-"""Bohr."""
+"""Distance of the points of a cube file, Bohr."""
 ResultFile = Annotated[
     Path, typer.Argument(metavar="RESULT", help="JSON of `cuanto energy --json` (QCSchema), or a checkpoint (HDF5).")
 ]

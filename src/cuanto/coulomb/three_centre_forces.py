@@ -1,11 +1,11 @@
-"""Forces of three-centre integrals with a two-particle density: sum_pqP Gamma_pqP d(pq|P)/dR, without derivatives.
+"""Forces of three-centre integrals with a two-particle density: sum_pqP Gamma_pqP d(pq|P)/dR.
 
-The potentials W_t = (t|P) of fitting functions in the Hermite Gaussians t of every pair of primitives are computed to
-one order more than the pair has; the density Gamma, expanded in the same Gaussians, is contracted with them. With P the
-centre of a pair of exponents alpha and beta, p = alpha + beta: d/dA = (alpha/p) d/dP + d/d(A - B), where d/dP raises
-the order and d/d(A - B) acts on the expansion alone (McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978),
-doi:10.1016/0021-9991(78)90092-X; Helgaker and Taylor, Theor. Chim. Acta 83, 177 (1992), doi:10.1007/BF01132826). The
-force on the fitting function follows from translational invariance.
+No derivatives of integrals are needed. The potentials W_t = (t|P) of fitting functions in the Hermite Gaussians t of
+every pair of primitives are computed to one order more than the pair has; the density Gamma, expanded in the same
+Gaussians, is contracted with them. With P the centre of a pair of exponents alpha and beta, p = alpha + beta: d/dA =
+(alpha/p) d/dP + d/d(A - B), where d/dP raises the order and d/d(A - B) acts on the expansion alone (McMurchie and
+Davidson, J. Comput. Phys. 26, 218 (1978), doi:10.1016/0021-9991(78)90092-X; Helgaker and Taylor, Theor. Chim. Acta 83,
+177 (1992), doi:10.1007/BF01132826). The force on the fitting function follows from translational invariance.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ THRESHOLD = 1e-13
 """Primitive pairs whose derivatives contribute less are neglected."""
 GAMMA_BYTES, POTENTIAL_BYTES = tuning.sizes("fitting.gamma_bytes"), tuning.sizes("fitting.potential_bytes")
 LONGEST_RUN, ITEMS = 8, 16
-"""Maximum number of pairs of the same two atoms that are contracted together; lower if there are few items per
-worker."""
+"""Maximum number of pairs of the same two atoms that form an item, which is contracted at once; fewer form one if there
+would be less than `ITEMS` items per worker."""
 CANDIDATES = 2**22
 """Pairs of primitives that are examined at once."""
 
@@ -178,8 +178,8 @@ class _Classes:
 class ThreeCentreForces:
     """Adds up sum_pqP Gamma_pqP d(pq|P)/dR.
 
-    `order`: the fitting functions in the first columns of every array over fitting functions; `width`: the number of
-    columns, padded. `limit`: bytes of memory for a pass.
+    In arrays over fitting functions, column k belongs to function `order[k]`; `width`: number of columns, padded.
+    `limit`: bytes of memory for a pass.
     """
 
     def __init__(self, integrals: ThreeCentre, limit: float = np.inf, threshold: float = THRESHOLD) -> None:

@@ -144,7 +144,7 @@ class Density:
 
     @cached_property
     def polarisation(self) -> Polarisation:
-        """From ratios of densities, so that 1 - zeta is accurate near full polarisation."""
+        """Spin polarisation; 1 + zeta and 1 - zeta are ratios of densities, accurate near full polarisation."""
         up, down = (2 * s.rho / self.rho for s in self.spins)
         zeta = (self.a.rho - self.b.rho) / self.rho
         return Polarisation(maximum(up, MIN_FRACTION), maximum(down, MIN_FRACTION), zeta)

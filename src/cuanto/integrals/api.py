@@ -128,9 +128,8 @@ def nuclear(
 ) -> Any:
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any charges at `positions` (Bohr).
 
-    `exponents` (Bohr^-2): of Gaussian charge distributions exp(-eta r^2) in place of points. `algorithm`: `auto`, `md`
-    or `hgp`. `pairs`: result of `upload_pairs` for the
-    basis, if available.
+    `exponents` (Bohr^-2): eta of charges spread as exp(-eta r^2), in place of points. `algorithm`: `auto`, `md`
+    or `hgp`. `pairs`: result of `upload_pairs` for the basis, if available.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     eta_a = None if exponents is None else _numbers(exponents, Z_a.shape, "exponents of charges")

@@ -1,8 +1,8 @@
 """Matrix elements W_pq = sum_x <d_x p|V|d_x q> of the potential between derivatives of basis functions.
 
-The derivatives of a primitive are combinations of Cartesian shells of one higher and one lower momentum
-(`integrals.derivative`). Those shells are a basis of their own, in which V is computed as in any other basis: for
-energies by the kernels of nuclear attraction, for gradients by `coulomb.forces`.
+The derivatives of a primitive are combinations of Cartesian shells of the next higher and the next lower
+angular momentum (`integrals.derivative`). Those shells are a basis of their own, in which V is computed as in any other
+basis: for energies by the kernels of nuclear attraction, for gradients by `coulomb.forces`.
 """
 
 from __future__ import annotations

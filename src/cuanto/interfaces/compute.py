@@ -35,8 +35,7 @@ def compute(atomic_input: Any, *, raise_error: bool = False, return_dict: bool |
     Returns an AtomicResult or, if the calculation fails or does not converge, a FailedOperation; with `raise_error` it
     raises instead. The result is a dictionary if the input is one, and a model otherwise, unless `return_dict` says
     otherwise; it has the schema version (1 or 2) of the input. Keywords are those of `cuanto.energy`. Drivers are
-    energy,
-    gradient, hessian and properties.
+    energy, gradient, hessian and properties.
     """
     given = plain(_dictionary(atomic_input))
     as_dict = isinstance(atomic_input, Mapping) if return_dict is None else return_dict

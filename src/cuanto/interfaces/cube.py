@@ -120,7 +120,7 @@ def _numbers(values: Array) -> str:
 
 
 def is_orbital(text: str) -> bool:
-    """Whether it names an orbital or is the number of one."""
+    """Whether a text names an orbital (homo, lumo+1) or is the number of one."""
     plain = text.strip()
     return FRONTIER.fullmatch(plain) is not None or (plain.isascii() and plain.isdigit())
 

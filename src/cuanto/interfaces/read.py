@@ -38,8 +38,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
     """Read the result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint.
 
     `source` may also be a dictionary, as returned by `result.to_qcschema()`. Files are data: nothing in them is
-    executed,
-    and invalid optional values count as missing.
+    executed, and invalid optional values count as missing.
     """
     if isinstance(source, Mapping):
         return _from_schema(source, "the result")

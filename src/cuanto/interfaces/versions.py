@@ -22,7 +22,7 @@ MOLECULE_VERSION, BASIS_VERSION = 3, 2
 
 
 def is_version_2(schema: Any) -> bool:
-    """Whether it is an AtomicInput or AtomicResult of version 2."""
+    """Whether a schema is an AtomicInput or AtomicResult of version 2."""
     if not isinstance(schema, Mapping):
         return False
     return schema.get("schema_name") in (INPUT, RESULT) or "specification" in schema or _is_result(schema)

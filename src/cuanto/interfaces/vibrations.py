@@ -35,7 +35,9 @@ DRIVER = "hessian"
 def to_qcschema(vibrations: Vibrations, orbitals: bool = True) -> dict[str, Any]:
     """Convert vibrations to a QCSchema AtomicResult, checked by QCElemental if it is installed."""
     if vibrations.result is None:
-        raise InputError("these vibrations were read from a file and lack the result of the reference geometry")
+        raise InputError(
+            "vibrations from a file lack the result at the reference geometry: compute them with cuanto.frequencies"
+        )
     schema = qcschema.to_qcschema(vibrations.result, orbitals)
     hessian = plain(vibrations.hessian.reshape(-1))
     schema |= {"driver": DRIVER, "return_result": hessian}

@@ -141,9 +141,9 @@ def _momenta(kappa: int) -> tuple[int, int, int]:
 @cache
 def class_tables(kappa: int, other: int, factors: tuple[tuple[int, Fraction], ...]) -> ClassTables:
     """Rows are pairs of `kappa`, columns pairs of `other`; `factors`: the orders k of exchange with their factors."""
-    (l, s, two), (m, u, too) = _momenta(kappa), _momenta(other)
+    (l, s, row_two), (m, u, column_two) = _momenta(kappa), _momenta(other)
     direct, exchange = {0: Fraction(1)}, dict(factors)
-    rows, columns, mixed = 1 + 2 * two, 1 + 2 * too, 1 + two + too
+    rows, columns, mixed = 1 + 2 * row_two, 1 + 2 * column_two, 1 + row_two + column_two
     tables = {
         "J_LL": laurent(2 * l + 2, 2 * m + 2, direct, 1, 1),
         "J_SS": laurent(2 * s + 2, 2 * u + 2, direct, rows, columns),

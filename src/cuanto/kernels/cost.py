@@ -13,9 +13,11 @@ BOYS_OPERATIONS = 30
 
 @dataclass(frozen=True)
 class StageCost:
-    """Operations of one execution, including selections; `uniform` ones are shared by all lanes of a bra.
+    """Cost of one execution of a stage: `operations` of every lane (selections included), and `uniform` ones, which are
+    executed once for all lanes of a bra.
 
-    Function calls, including reciprocals, are counted separately.
+    `calls`: function calls, including reciprocals; `boys`: operations of the Boys function; `live`: values that are
+    needed at the same time, at most.
     """
 
     operations: int
@@ -58,7 +60,7 @@ def node_operations(graph: Graph, node: int) -> int:
 
 
 def stage_cost(stage: Stage) -> StageCost:
-    """Count a stage."""
+    """Count the operations of a stage, by kind, and its live values."""
     graph = stage.graph
     counts = [0, 0]
     calls = 0
@@ -76,7 +78,7 @@ def stage_cost(stage: Stage) -> StageCost:
 
 
 def cost(integrals: Integrals, real_bytes: int = 8) -> Cost:
-    """Count a class."""
+    """Cost of the kernel of a class of integrals."""
     functions = integrals.components * integrals.bra_functions * integrals.ket_functions
     graph = integrals.primitive.graph
     return Cost(

@@ -31,8 +31,7 @@ TILE = tuning.size("cuda", "j.tile_kets")
 class Grouping:
     """How bras and kets are grouped for a target: number of `bras` that share a range of kets, `kets` interleaved in a
     record, desired `blocks` of threads per multiprocessor (0: the kets of a job stay together), `shared` bytes of fast
-    memory for a block of the general
-    kernel; `bra_major`: the potentials of a bra are contiguous.
+    memory for a block of the general kernel; `bra_major`: the potentials of a bra are contiguous.
     """
 
     bras: int

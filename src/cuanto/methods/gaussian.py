@@ -386,7 +386,7 @@ def _require_same_cores(given: Basis, basis: Basis) -> None:
 
 
 def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
-    """What core potentials replace, and what is left out of them."""
+    """Notes on the core electrons that potentials replace, and on parts of the potentials that are left out."""
     if (summary := basis.core_summary) is not None:
         yield summary
     found = zip(basis.symbols, basis.core_potentials, strict=True)

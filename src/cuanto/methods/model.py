@@ -40,7 +40,8 @@ class Model:
     def of(cls, method: str, molecule: Molecule) -> Model:
         """The model of a method for a molecule."""
         name, dispersion = split_dispersion(method)
-        spins, plain = 1 if molecule.valence_multiplicity == 1 else 2, name.lower()
+        plain = name.lower()
+        spins = 1 if molecule.valence_multiplicity == 1 else 2
         if plain in METHODS:
             if plain == "rhf" and spins == 2:
                 multiplicity = molecule.valence_multiplicity

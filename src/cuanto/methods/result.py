@@ -212,7 +212,7 @@ class Result:
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema AtomicResult as a dictionary."""
-        # By name: interfaces may import results, not the other way round.
+        # Imported when needed, because interfaces import results.
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
 

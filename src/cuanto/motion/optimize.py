@@ -31,7 +31,7 @@ from cuanto.system import Molecule
 
 OPTIMISATION = "optimisation"
 SHIFT = 0.005
-"""Bohr, of the atoms for a numerical Hessian: its error is below 1e-4 of the force constants."""
+"""Displacement of the atoms for a numerical Hessian, Bohr: the error is below 1e-4 of the force constants."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,7 +113,7 @@ class OptimizationResult:
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema OptimizationResult as a dictionary."""
-        # By name: interfaces may import results, not the other way round.
+        # Imported when needed, because interfaces import results.
         schema: dict[str, Any] = import_module("cuanto.interfaces.optimization").to_qcschema(self)
         return schema
 

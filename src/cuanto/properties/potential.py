@@ -25,7 +25,7 @@ THRESHOLD = 1e-12
 """Pairs of primitives are neglected below this."""
 POINTS_AT_ONCE = 1 << 16
 HEIGHT = (POINT_EXPONENT / np.pi) ** 1.5
-"""Of a Gaussian with the charge 1."""
+"""Value at the centre of the narrow Gaussian of charge 1 that replaces a point charge."""
 
 
 def potential_on_grid(molecule: Molecule, basis: Basis, D_pq: Any, box: Box, backend: Backend) -> Array:

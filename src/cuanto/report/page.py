@@ -110,7 +110,7 @@ def _surfaces(result: Result) -> tuple[list[Surface], str]:
 
 
 def _data(result: Result, surfaces: list[Surface]) -> dict[str, Any]:
-    """What the script draws; lengths in Angstrom."""
+    """Data for the script that draws the molecule; lengths in Angstrom."""
     molecule = result.molecule
     rows = zip(molecule.symbols, (molecule.R_ax * BOHR_IN_ANGSTROM).tolist(), strict=True)
     charges, dipole = next(iter(atomic_charges(result).values()), None), dipole_vector(result)

@@ -39,8 +39,9 @@ def xyz_text(result: Result) -> str:
 
 def command_line(result: Result, command: str = "energy") -> str:
     """The command, on several lines if it is long; a comment where the command line has no option for a keyword."""
+    # Names come from files: one with a line break would end the comment.
     beyond = [
-        name if name.isidentifier() else "a keyword"  # names come from files: no second line in a comment
+        name if name.isidentifier() else "a keyword"
         for name, value in _keywords(result).items()
         if not _can_be_written(name, value)
     ]

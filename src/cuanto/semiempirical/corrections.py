@@ -19,7 +19,8 @@ SHORT_BOND, LONG_BOND = 1.21, 1.33
 """Angstrom: range in which the energy of a triple bond is switched off."""
 PLANAR, STEEPNESS = -0.5, 10.0
 REACH, REACHES = 1.1, {"C": 1.2, "B": 1.0}
-"""Atoms are neighbours of nitrogen below this multiple of the sum of their radii, which are parameters of PM6."""
+"""Atoms are neighbours of nitrogen below this multiple of the sum of their radii, which are parameters of PM6: for
+most elements, and for those that differ."""
 
 
 def corrections(symbols: Sequence[str], R_ax: Array) -> tuple[float, Array]:
@@ -31,6 +32,7 @@ def corrections(symbols: Sequence[str], R_ax: Array) -> tuple[float, Array]:
 
 
 def _triple_bonds(carbons: NDArray[np.int64], R_ax: Array, gradient: Array) -> float:
+    """TRIPLE_BOND_ENERGY of every short CC bond, times a polynomial that falls to zero from SHORT_BOND to LONG_BOND."""
     if len(carbons) < 2:
         return 0.0
     from scipy.spatial import cKDTree  # imported here, because it is slow to import

@@ -2,7 +2,7 @@
 
 Integrals over s and p are parameters; those with d functions follow from radial integrals of the internal exponents
 and angular factors of real harmonics (W. Thiel and A. A. Voityuk, J. Phys. Chem. 100, 616 (1996),
-doi:10.1021/jp952148o), with all orders, so that they are invariant under rotation.
+doi:10.1021/jp952148o). All orders k are kept, so that the integrals are invariant under rotation.
 Orbitals: s, x, y, z, then x2-y2, xz, z2, yz, xy.
 """
 

@@ -114,7 +114,7 @@ class Decoupling:
         return product(product(left, M), self._small.T)
 
     def _mixing_adjoint(self, X: Any, X_: Any) -> tuple[Any, Any]:
-        """From the derivative by X to those by the Dirac matrix H and its metric M (its diagonal blocks).
+        """Derivatives by the Dirac matrix H and by the diagonal blocks of its metric M, from the derivative by X.
 
         dX = (B_- - X A_-) Z A^-1, Z_ij = Y_i^T (dH - E_j dM) Y_j / (E_j - E_i), i negative, j positive energies.
         """

@@ -52,7 +52,7 @@ def _gradient_in_field(field: Sequence[float], Z_a: Array, R_ax: Array) -> Array
 EXTERNAL_OPERATORS: Mapping[str, ExternalOperator] = {
     "field": ExternalOperator("dipole", _three_components, _energy_in_field, _gradient_in_field),
 }
-"""By the name of their option in `cuanto.options`."""
+"""External operators by the name of their option in `cuanto.options`."""
 
 
 @dataclass(frozen=True, eq=False)

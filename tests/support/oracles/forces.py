@@ -20,7 +20,7 @@ def monomial_weights(shell_a: Shell, shell_b: Shell, M_ab: Array) -> Array:
 
 
 def _derivative(table: Array, i: int, a: float) -> Array:
-    """d/dA of x_A^i exp(-a x_A^2), from a table over i: 2 a (i + 1) - i (i - 1)."""
+    """d/dA of x_A^i exp(-a x_A^2), from integrals with all powers: 2 a table[i + 1] - i table[i - 1]."""
     lowered = i * table[i - 1] if i else 0.0 * table[0]
     return np.asarray(2.0 * a * table[i + 1] - lowered)
 
@@ -53,12 +53,10 @@ def overlap_forces(shell_a: Shell, A: Array, shell_b: Shell, B: Array, M_ab: Arr
         E = expansion_coefficients(shell_a.l + 1, shell_b.l + 2, a, b, A[x] - B[x])[:, :, 0, 0]
         S.append(np.sqrt(np.pi / (a[0] + b[0])) * E)
     T = [_kinetic(S[x], shell_b.l, b[0]) for x in range(3)]
-    force, total = (
-        np.zeros(3),
-        zip(*(np.ndenumerate(monomial_weights(shell_a, shell_b, weights)) for weights in (M_ab, T_ab)), strict=True),
-    )
+    force = np.zeros(3)
+    weights = [np.ndenumerate(monomial_weights(shell_a, shell_b, matrix)) for matrix in (M_ab, T_ab)]
     powers_a, powers_b = cartesian_powers(shell_a.l), cartesian_powers(shell_b.l)
-    for ((m, n), overlap), (_, kinetic) in total:
+    for ((m, n), overlap), (_, kinetic) in zip(*weights, strict=True):
         i, j = powers_a[m], powers_b[n]
         s, t = [S[x][i[x], j[x]] for x in range(3)], [T[x][i[x], j[x]] for x in range(3)]
         for x in range(3):

@@ -21,7 +21,7 @@ Functions = Mapping[str, Callable[..., Any]]
 
 
 def numpy_functions() -> Functions:
-    """NumPy's and SciPy's."""
+    """The functions of a graph by NumPy and SciPy."""
     from scipy.special import erf
 
     return {
@@ -64,7 +64,7 @@ def evaluate(stage: Stage, variables: Sequence[Any], functions: Functions) -> li
 
 
 def guarded(rows: Sequence[Array], spins: int) -> tuple[list[Array], Flags, list[Flags]]:
-    """Variables as the kernels guard them (templates/xc_point.h); which points count nothing; which spins are empty."""
+    """Variables as the kernels guard them (templates/xc_point.h); which points are ignored; which spins are empty."""
     floor = FLOORS["double"]
     rho_s = [np.asarray(row) for row in rows[:spins]]
     dead = np.sum([np.maximum(rho, 0.0) for rho in rho_s], axis=0) <= floor["RHO_FLOOR"]

@@ -67,7 +67,7 @@ def weighted_share_gradient(
 
 
 def second_derivatives_at(basis: Basis, r_gx: Array) -> Array:
-    """Of all functions at points: [xx, xy, xz, yy, yz, zz][point, function], by complex steps of their gradients."""
+    """Second derivatives of functions: [xx, xy, xz, yy, yz, zz][point, function], by complex steps of gradients."""
     step, found = 1e-30, []
     for x, y in combinations_with_replacement(range(3), 2):
         moved = r_gx.astype(complex)

@@ -1,8 +1,7 @@
 """The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
 Tiers: the general kernel (index tables) is compiled once and can compute every class; straight-line kernels of classes
-with
-much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
+with much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
 """
 
 from __future__ import annotations

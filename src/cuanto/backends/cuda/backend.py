@@ -171,7 +171,7 @@ class CudaBackend:
 
     @contextmanager
     def memory_errors(self) -> Iterator[None]:
-        """Errors of libraries and of loading kernels are not `MemoryError` by themselves."""
+        """Convert other errors that mean too little memory, of libraries or of loading kernels, to `MemoryError`."""
         try:
             yield
         except RuntimeError as error:
@@ -185,7 +185,7 @@ class CudaBackend:
         return CudaProgram(source, None if known else self._compilers.request(source, later))
 
     def expect(self, classes: Sequence[Class]) -> None:
-        """Processes make tables for the general kernel."""
+        """Let processes make the tables of these classes for the general kernel."""
         tables.expect(classes, levels=True)
 
     def expect_kernel(self, given: Class, columns: int, real: str) -> None:

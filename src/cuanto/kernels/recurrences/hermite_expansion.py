@@ -39,9 +39,9 @@ def multiply_out(graph: Graph, shift: Sequence[int], h: int, l: int, parts: Mapp
 
 
 def expansion(la: int, lb: int) -> Stage:
-    """From `pair` (PAIR_FIELDS) and `gamma` [a, b]: h_t, and k_xt of the derivative without that of the exponential.
+    """Hermite expansion h_t of the density `gamma` [a, b] of a `pair` (PAIR_FIELDS), and k_xt of its derivatives.
 
-    With t up to la + lb, and for each axis x up to la + lb - 1.
+    t is up to la + lb, and up to la + lb - 1 for each axis x; the derivative of the exponential factor is not included.
     """
     g = Graph()
     PA, PB = inputs(g, "pair", 3, uniform=False), [g.input("pair", 3 + i, False) for i in range(3)]

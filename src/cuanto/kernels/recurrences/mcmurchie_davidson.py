@@ -80,7 +80,7 @@ def hermite_tuples(order: int) -> list[Powers]:
 
 
 def ket_potentials(graph: Graph, geo: CoulombGeometry, order: int, ket: Shells) -> list[dict[Powers, int]]:
-    """For every ket value the potential in the Hermite Gaussians of the bra (t + u + v <= order)."""
+    """Potential of every function of the ket, integrated with the Hermite Gaussians of the bra (t + u + v <= order)."""
     g = graph
     hq = g.scale(0.5, geo.iq)
     if len(ket.l) == 1 and ket.pure[0]:

@@ -50,7 +50,8 @@ FN VEC mixed(const REAL* c, const VEC* A, const VEC* B) {
     return sum;
 }
 
-// Both sums for one pair of distributions ...
+// Coulomb interaction of two distributions: a polynomial in A/B, over B, plus one in B/A, over A. Their coefficients are in the
+// table, `shape`: their numbers, and the position of the first.
 template <int I, int J>
 FN VEC repel(const int* shape, const REAL* table, Ratio x, const VEC* A, const VEC* B) {
     const REAL* c = table + shape[2];
@@ -61,7 +62,7 @@ FN VEC repel(const int* shape, const REAL* table, Ratio x, const VEC* A, const V
     return vfma(lower, x.per_B, upper * x.per_A);
 }
 
-// ... and for two at once, whose chains of dependent operations overlap.
+// The same for two pairs of distributions at once, whose chains of dependent operations overlap.
 template <int I, int J>
 FN void repel_two(
     const int* shape, const REAL* table, Ratio x, const VEC* A, const VEC* B, Ratio y, const VEC* C, const VEC* D, VEC* out) {
@@ -139,7 +140,8 @@ FN void integrals_of(const REAL* row, const VEC* column, VEC weight, const int* 
     J = repel<ROW_TERMS, 1>(shape + 3 * J_SL, table, direct, pq, one);
     X->SL = J * (to_power(per_total, power[N_SL], start) * row[5] * column[4]);
 
-    // Exchange LS, a minus sign included: (pq, rs), (pq, sr), (qp, rs), (qp, sr), the first of two always large
+    // Exchange of large and small functions, with its minus sign: (pq, rs), (pq, sr), (qp, rs), (qp, sr), where the first
+    // function of each pair is large and the second small
     const VEC minus = -to_power(per_total, power[N_K], start);
     const VEC LS = minus * row[6], SL = minus * row[7];
     repel_two<1, MIXED_TERMS>(shape + 3 * K_LS, table, first, one, qs, second, one, qr, K);

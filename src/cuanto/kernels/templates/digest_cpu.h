@@ -1,11 +1,13 @@
-// J and K from quartets on the CPU: selects all significant bras for a vector of kets (in lanes), and adds their
-// integrals to
-// J and K (`direct_cpu.h` evaluates integrals, `store_cpu.h` stores them, `stored_cpu.h` reads them). With
-// unique quartets (ab|cd), each weighted by 1/2 for a = b, c = d and ab = cd,
-// K + K^T and J + J^T are the results:
+// J and K from quartets (ab|cd) on the CPU. For each vector of kets, one ket per lane, all significant bras are selected
+// and the integrals with them are added to J and K. Integrals come from `direct_cpu.h`, which evaluates them, or from
+// `stored_cpu.h`, which reads what `store_cpu.h` stored.
+//
+// Each quartet is used once. Its integral I has a factor 1/2 for each of a = b, c = d and ab = cd that holds, and adds
 //     K_ac += I D_bd   K_ad += I D_bc   K_bc += I D_ad   K_bd += I D_ac      J_ab += 2 I D_cd   J_cd += 2 I D_ab
-// The rows of D that belong to the functions of the kets are gathered once for a vector of kets and
-// used for all bras; the columns of K are scattered once as well.
+// The caller adds the transposes: the results are J + J^T and K + K^T.
+//
+// The rows of D for the functions of a vector of kets are gathered once and used for all bras; the columns of K are
+// collected in the same layout and scattered at the end.
 
 typedef double ACC __attribute__((vector_size(LANES * sizeof(double))));
 
@@ -84,7 +86,7 @@ static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
         }
 }
 
-// Weight of stored integrals, which include it.
+// Stands for the weight of stored integrals, which already contain it.
 struct Included {};
 FN ACC operator*(ACC x, Included) { return x; }
 

@@ -1,9 +1,10 @@
-// Records of pairs (u, v) of primitives of two classes (kernels/abi.py): those of an operator attenuated by `smearing` =
-// 1/omega^2 (integrals/attenuation.py), whose factor is `bra_coefficient`; and the coefficients of the pairs for all
-// contraction columns, with the factor 2 pi^5/2 / p of Coulomb integrals, the exponential factor, and 2 for the other order
-// of the two segments, unless they are equal (`same`: one class). `a_place`, `b_place`: first functions of the two
-// segments,
-// which have `rows` functions each in the first class and `columns` in the second.
+// Records and coefficients of pairs (u, v) of primitives, u of one class and v of another or the same (`same`).
+//
+// The fields of a `record` are in kernels/abi.py. For an operator attenuated by `smearing` = 1/omega^2 the exponent differs,
+// and integrals have the factor `bra_coefficient` (integrals/attenuation.py). `coefficient`, for all contraction columns,
+// contains the factor 2 pi^5/2 / p of Coulomb integrals, the exponential factor, and 2 for the pair (v, u) of two different
+// segments. `a_place`, `b_place`: first functions of the two segments, which have `rows` functions each in the first class
+// and `columns` in the second.
 #define FIT_UNIT 34.986836655249724  // 2 pi^5/2
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {

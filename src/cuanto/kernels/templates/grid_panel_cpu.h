@@ -69,8 +69,8 @@ FN void pack(REAL* A, INDEX rows, INDEX valid, INDEX depth, const F& source) {
             for (INDEX i = 0; i < TILE; ++i) *A++ = p + i < valid ? source(p + i, q) : REAL(0);
 }
 
-// The same of a symmetric matrix D of all functions. With `half`, elements right of the diagonal are zero and those left of
-// it doubled, which is enough for rho and tau, but not for the gradient.
+// Pack the rows and columns of a group's functions (`ao`) from the symmetric matrix D of all functions. With `half`, elements
+// right of the diagonal are zero and those left of it doubled, which is enough for rho and tau, but not for the gradient.
 FN void pack_matrix(REAL* A, INDEX rows, INDEX functions, const int* ao, const int* run_row, const int* run_ao, int runs,
                     const int* tile_depth, const REAL* D, INDEX nbf, bool half) {
     for (INDEX p = 0; p < rows; p += TILE) {

@@ -1,5 +1,5 @@
-// Values at the points of blocks of groups, panel after panel, as the other kernels would make them: rows of functions are
-// filled up to a whole number of tiles with zeros.
+// Store the values of functions at the points of blocks of groups, panel after panel, in the layout of `panel_values`: rows
+// of functions are padded with zeros to a whole number of tiles.
 extern "C" void ENTRY(PARAMETERS) {
     for (INDEX t = block_task[begin]; t < block_task[end]; ++t) {
         const Task task = TASK_OF(t);

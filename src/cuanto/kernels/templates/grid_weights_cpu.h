@@ -1,5 +1,6 @@
-// Blocks begin .. end of at most BLOCK_POINTS points. Row by row: first the nearest atoms, after which most points have no
-// share of this row; then, for vectors of points that still have one, all other atoms whose factor is not 1.
+// Weights of the points of the blocks [begin, end), at most BLOCK_POINTS points each. For one atom (a row) after the other, the
+// cell functions with all other atoms are multiplied: first those of the nearest atoms, after which the product vanishes at
+// most points; then, for vectors of points where it does not, those of all other atoms whose factor is not 1.
 //
 // `scratch` has room for the distances [vector of points][atom of the list], computed on first use, and for one list of atoms.
 #define BLOCK_VECTORS (BLOCK_POINTS / LANES)

@@ -1,6 +1,6 @@
-// Any class of integrals from index tables (by levels) on the GPU: a block shares `lanes` kets of one bra; its threads
-// share the records of a level and synchronise after it. Values are in shared memory, or in `scratch` when they do not
-// fit. Passes of a sweep are independent: as many as fit into `slots` are processed together.
+// Integrals of any class on the GPU, from index tables that are sorted into levels. A block of threads computes one bra with
+// `lanes` kets: its threads divide the records of a level among them and synchronise before the next. Values are in shared
+// memory, or in `scratch` when they do not fit. Passes of a sweep are independent: as many as fit into `slots` run together.
 
 enum { RECORD_INT4 = 3, COEFFICIENT = 4 };  // integers of a record; place of the coefficient among a ket's fields
 
@@ -18,7 +18,8 @@ struct GroupAccumulate {
     }
 };
 
-struct GroupLeave {
+// Keeps the results of the ket sweep as the input of the bra sweep.
+struct GroupMiddle {
     REAL* middle;
     int outputs;
     FN void operator()(int4 head, int, REAL value, int pass, const Workers& w) const {
@@ -117,7 +118,7 @@ struct GroupWork {
     FN void quartet(INDEX b, INDEX ket, INDEX primitives, const MakeStore& make_store, const Workers& w) const {
         const INDEX block = ket / BLOCK, lane = ket % BLOCK;
         const INDEX first = x.ket_first[block], last = x.ket_first[block + 1] - 1;
-        const int columns = x.columns, left = ket_sweep.repeat() * ket_sweep.outputs();
+        const int columns = x.columns, middle_values = ket_sweep.repeat() * ket_sweep.outputs();
         const REAL* distance = x.ket_shell + block * SHELL_FIELDS * BLOCK + lane;
         for (int i = threadIdx.x; i < columns * width * w.lanes; i += blockDim.x) acc[i] = 0;
         if (threadIdx.x < SHELL_FIELDS) bra_u[threadIdx.x] = x.bra_shell[b * SHELL_FIELDS + threadIdx.x];
@@ -136,9 +137,9 @@ struct GroupWork {
         }
         for (int q = 0; q < columns; ++q) {
             REAL* mine = acc + (INDEX)q * width * w.lanes;
-            const GroupLeave leave = {middle, ket_sweep.outputs()};
-            group_sweep(ket_sweep, mine, distance, ket_u, v, slots, x.boys_table, leave, w);
-            group_sweep(bra_sweep, left ? middle : mine, distance, bra_u, v, slots, x.boys_table, make_store(q), w);
+            const GroupMiddle keep = {middle, ket_sweep.outputs()};
+            group_sweep(ket_sweep, mine, distance, ket_u, v, slots, x.boys_table, keep, w);
+            group_sweep(bra_sweep, middle_values ? middle : mine, distance, bra_u, v, slots, x.boys_table, make_store(q), w);
         }
         __syncthreads();
     }

@@ -1,7 +1,6 @@
 // Records of the sorted bras of all classes, the position of every pair among the bras of its class (`rank`), and the
-// largest
-// bound of every group of bras. `smearing`: 1/omega^2 of the operator erf(omega r)/r, whose bras have the exponents p' with
-// 1/p' = 1/p + 1/omega^2. An item is a group.
+// largest bound of every group of bras. `smearing`: 1/omega^2 of the operator erf(omega r)/r, whose bras have the exponents
+// p' with 1/p' = 1/p + 1/omega^2. An item is a group.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     FOR_TEAMS(group) {
         const INDEX* own = classes + CLASS_FIELDS * j_class(classes, CLASS_GROUP, group);

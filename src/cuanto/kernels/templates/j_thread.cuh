@@ -1,5 +1,5 @@
 // The J engine on a GPU: one bra per thread, its potential in registers; tiles of kets are broadcast from shared
-// memory. Follows the generated interact(). The kets of a block of bras are split into `chunks` parts, each for a block of
+// memory. The generated interact() stands before this text. The kets of a block of bras are split into `chunks` parts, each for a block of
 // threads, whose sums go to out[chunk][density, t][bra] without atomics.
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
     __shared__ REAL tile[TILE * FIELDS];
