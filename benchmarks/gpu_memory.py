@@ -43,7 +43,7 @@ MOLECULES = ("water_16", "water_24", "water_32", "water_64")
 SHARES = (2.0, 1.0, 0.5, 0.25, 0.1)
 """Free memory in units of that of the fastest plan."""
 AUX = "def2-universal-jkfit"
-TALKATIVE = 1500
+PRINT_ITERATIONS_ABOVE = 1500
 """Basis functions from which iterations are reported."""
 LARGE = {
     "valinomycin": (OWN / "valinomycin.xyz", "def2-tzvp"),
@@ -77,7 +77,7 @@ def run(molecule: Any, basis: Any, aux: Any, backend: Any, **options: Any) -> di
     free, start = backend.memory()[0], time.perf_counter()
     row: dict[str, Any] = {"free": free, "finished": False}
     common = {"fitting": "jk", "auxbasis": aux, "backend": backend, **options}
-    if basis.nbf > TALKATIVE:
+    if basis.nbf > PRINT_ITERATIONS_ABOVE:
         common["on_iteration"] = lambda state: report(f"iteration {state.iteration}, energy {float(state.energy):.9f}")
     try:
         result = cuanto.energy(molecule, "b3lyp", basis, **common)

@@ -62,7 +62,10 @@ def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: 
     """
     if result.settings.relativistic:
         raise InputError("a contraction for molecules needs the non-relativistic orbitals of the atom")
-    require(result.converged, f"the non-relativistic orbitals of {symbol} did not converge: no contraction")
+    require(
+        result.converged,
+        f"the non-relativistic orbitals of {symbol} did not converge and cannot be contracted; export primitives",
+    )
     zeta_l, columns_l = exponents_by_momentum(result.atom.basis), []
     for l, zeta in enumerate(zeta_l):
         columns = [spinor.P_p for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
@@ -84,7 +87,9 @@ def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1, so
     model = OneElectronModel(c, gaussian_nuclei=atom.nucleus.model != "point")
     electrons = _electrons_by_momentum(atom)
     found = solve(round(atom.nucleus.charge), electrons, [s for s in shells if s.l < len(electrons)], None, model)
-    require(found.converged, f"the X2C orbitals of {symbol} did not converge: no contraction")
+    require(
+        found.converged, f"the X2C orbitals of {symbol} did not converge and cannot be contracted; export primitives"
+    )
     columns_l = list(found.C_lai) + [np.empty((len(zeta), 0)) for zeta in zeta_l[len(found.C_lai) :]]
     return _contracted(symbol, zeta_l, columns_l, diffuse, source)
 

@@ -139,7 +139,7 @@ class Analysis:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Analysis:
-        """From the checked settings of a job file."""
+        """Make an analysis from the checked settings of a job file."""
         from cuanto.motion.frequencies import CONDITIONS
 
         isotopes = settings["isotopes"]

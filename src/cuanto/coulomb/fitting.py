@@ -114,14 +114,14 @@ class FittedJK(JKBuilder):
         return self._fitted_density(D_pq) if self.omega is None else None
 
     def coulomb_gradient(self, D_pq: Any) -> Array:
-        """From the potential of the fitted density."""
+        """Gradient of J, from the potential of the fitted density."""
         return electronic_gradient(self.basis, D_pq, self._fitted_density(D_pq), self.backend, self.omega)
 
     def _fitted_density(self, D_pq: Any) -> Sources:
         return Sources(fit=(self.aux, self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]))
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """From orbitals times the square roots of their occupations."""
+        """Gradient of K, from orbitals times the square roots of their occupations."""
         if C_spi is None:
             raise InputError("the gradient of fitted exchange needs orbitals")
         metric = self._metric()

@@ -33,7 +33,7 @@ from cuanto.integrals.batches import BraBatch
 GATHERED = 4
 """Functions whose rows are copied together at once, if they occur with the same functions."""
 PARTS = 16
-"""Parts of the atoms of a large molecule: each adds to X, so few of them; one or more of them are stored together."""
+"""Number of parts that the atoms of a large molecule are divided into: few, because every part adds to X once."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class PairRows:
         return table
 
     def place(self, batches: Sequence[BraBatch]) -> Iterator[BraBatch]:
-        """The pairs of shells, of those with rows p n + q, that belong here, with the rows that they have here."""
+        """Select the pairs of shells of this part from batches with rows p n + q, and number their rows within it."""
         for batch in batches:
             at = np.minimum(np.searchsorted(self.keys, batch.rows), len(self.keys) - 1)
             mine = np.flatnonzero(self.keys[at[:, 0]] == batch.rows[:, 0])

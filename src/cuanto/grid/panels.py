@@ -184,7 +184,7 @@ def _cut_into_tasks(grid: GroupedGrid) -> Tasks:
 
 
 def _runs(grid: GroupedGrid, ao: Ints32) -> tuple[Ints32, Ints32, Ints]:
-    """Runs of consecutive functions of each group: first row (and the end of the last) and first function; by group."""
+    """Runs of consecutive functions of each group: first rows (and the end), first functions, offsets."""
     start = np.ones(len(ao), dtype=bool)
     start[1:] = np.diff(ao) != 1
     start[grid.ao_first[:-1]] = True
@@ -279,7 +279,7 @@ def _portions(grid: GroupedGrid, tasks: Tasks) -> Ints:
 
 
 def _unions(groups: list[Any], nbf: int) -> list[tuple[int, int, Flags]]:
-    """First and last group of each block, and which functions they have."""
+    """First group of each block, the first one after it, and which functions the block has."""
     found = []
     begin, count, limit, member = 0, 0, 0.0, np.zeros(nbf, dtype=bool)
     for i, functions in enumerate(groups):

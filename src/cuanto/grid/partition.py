@@ -118,7 +118,7 @@ class Boxes:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """By the names of kernel arguments."""
+        """Arrays by the names of the kernel's arguments."""
         return {"box_low": self.box_low, "box_high": self.box_high, "centre": self.centre, "radius": self.radius}
 
     def part(self, chosen: Any) -> Boxes:

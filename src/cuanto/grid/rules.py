@@ -77,7 +77,7 @@ def lebedev(points: int) -> tuple[Array, Array]:
 
 @cache
 def begin() -> None:
-    """Import in a thread what the first rule of this process may need."""
+    """Load the most common Lebedev rule in a thread, before it is needed."""
     threading.Thread(target=lebedev, args=(COMMON,), name="cuanto-rules", daemon=True).start()
 
 

@@ -62,7 +62,7 @@ def _ionise(subshells: Configuration, charge: float) -> Configuration:
 
 
 def outside_core(subshells: Configuration, number: int, core_electrons: int) -> list[Configuration]:
-    """Possible configurations of the electrons that a core potential of so many electrons leaves to an element.
+    """Possible configurations of the electrons of an element outside a core potential with `core_electrons` electrons.
 
     The core of a noble gas, or subshells in the order of n and l: 28 = [Ar] 3d10, 60 = [Kr] 4d10 4f14. Potentials of
     lanthanides may have a part of the 4f electrons in the core; the other valence electrons are then 5s 5p 5d 6s.

@@ -13,7 +13,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 
 ENERGY_ROUNDING = 2e-12
-"""Relative rounding error of the energy: its terms are larger, and their order of summation may vary."""
+"""Relative rounding error of the energy, a sum of terms larger than itself whose order may vary."""
 MAX_RATIO = 0.5
 """Largest ratio of successive steps assumed when the remaining ones are summed up."""
 DIPOLE_SAFETY = 1.25
@@ -49,7 +49,7 @@ class Criteria:
 
         The extrapolated next step approximates the remaining error (0.5 to 1.4 times in nine of ten cases of 30
         calculations, once 2.4), unless steps hardly shrink, as in a soft direction: they are summed as a geometric
-        series with the ratio of the next step to the last, at least 1/2.
+        series with the ratio of the next step to the last, at most 1/2.
         """
         if self.displacement is None:
             return True

@@ -81,7 +81,7 @@ class ExchangeCorrelation(Term):
         return energy, F_spq
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
-        """By differences of the potentials at every point, in double precision unless all is in single."""
+        """Change of the potential, from its differences at every point; in double precision unless all is in single."""
         if self._known is None or self._known[0] is not D_spq:
             self._known = D_spq, self._plain.rho(D_spq, None)
         dv_scg = self._plain.response(self._known[1], self._plain.rho(change_spq, None))
