@@ -27,7 +27,7 @@ from cuanto.memory import Budget, StorePlan
 
 PRIMITIVE_SHARE = 1e-4
 """Primitive pairs are neglected below this fraction of the threshold of quartets."""
-SIZE_SHARE = 0.1
+SIZE_SHARE = 0.01
 """Primitive quartets are neglected below this fraction of the threshold."""
 SINGLE_BOUND = 1e-5
 """Quartets that add less are evaluated in single precision, when precision is mixed."""
