@@ -285,7 +285,7 @@ def test_command_line(tmp_path: Path, of_water: GaussianResult) -> None:
     (tmp_path / "a.xyz").write_text(xyz(PARTS["water"], "@{}"))
     words = ["energy", str(tmp_path / "a.xyz"), "-m", "hf", "-b", "def2-svp", "--fitting", "none", "--backend", "cpu"]
     done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0 and "5 atoms (2 ghosts)" in done.output and "Gh-F +0.00" in done.output
+    assert done.exit_code == 0 and "5 atoms (2 ghosts)" in done.output and "Gh-F" in done.output
     assert f"{of_water.energy:.12f}"[:12] in done.output
     refused = CliRunner().invoke(app, ["energy", str(tmp_path / "a.xyz"), "-m", "pm6"])
     assert isinstance(refused.exception, InputError) and "pm6 has no ghost atoms" in str(refused.exception)

@@ -269,7 +269,7 @@ def test_a_zwitterion_converges() -> None:
         ({"max_memory": "4GB"}, "max_memory must be a positive number of bytes, not '4GB'"),
         ({"point_charges": [[1.0, 2.0]]}, "point_charges must be a pair"),
         ({"fitting": "k"}, "unknown fitting 'k': choose auto, none, j, jk"),
-        ({"method": "casscf"}, "not implemented: casscf; methods are hf"),
+        ({"method": "casscf"}, "not implemented: casscf"),
         ({"method": "rohf", "smearing": 0.1}, "rohf has no unique orbital energies to smear: use uhf"),
         ({"guess_mixing": -1.0}, "guess_mixing is -1: give a number from 0 to 10"),
         ({"seed": 1.5}, "seed must be a whole number"),
