@@ -19,7 +19,7 @@ from cuanto.scf.secants import Secants
 from cuanto.scf.stability import Mode, escape, lowest_mode
 from cuanto.scf.state import State
 
-NEWTON_GRADIENT = 0.02
+NEWTON_GRADIENT = 0.05
 """Gradient below which Newton steps are more efficient than quasi-Newton steps."""
 MAX_DESCENT = 25
 """Quasi-Newton steps before Newton steps are taken in any case."""
