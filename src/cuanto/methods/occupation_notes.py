@@ -83,7 +83,7 @@ def _components(basis: Basis, DS_pq: Array, l: int) -> Array:
     rows = [
         np.arange(2 * l + 1) + begin + k
         for shell, begin in found
-        if shell.l == l
+        if shell.l == l and shell.ncomp == 2 * l + 1
         for k in range(0, shell.nbf, 2 * l + 1)
     ]
     M_mm = sum((DS_pq[np.ix_(own, own)] for own in rows), np.zeros((2 * l + 1, 2 * l + 1)))
