@@ -57,6 +57,8 @@ def test_three_centres(name: str, form: str) -> None:
     settings = ("near", "shared centre") if name == "simt-group" else SETTINGS
     for setting, algorithm in product(settings, algorithms(name)):
         wanted = in_turn(name, classes("3c"), form, setting)
+        if name == "simt-group":
+            wanted = sampled(name, wanted, "3c", algorithm)
         got = ours(backend(name), "3c", setting, form, algorithm, wanted)
         assert_stored(got, "3c", setting, form, wanted, f"{name} {algorithm}")
 
@@ -112,11 +114,11 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
 
 
 def sampled(name: str, momenta: set[Momenta], operator: str, algorithm: str) -> set[Momenta]:
-    """Every third class where compilers are slow; all of them on a GPU, or with CUANTO_EVERY_CASE=1."""
+    """Every fifth class where compilers are slow; all of them on a GPU, or with CUANTO_EVERY_CASE=1."""
     if name not in TURN or EVERY_CASE:
         return momenta
     offset = len(operator) + len(algorithm) + TURN[name]
-    return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 3 == 0 or one == max(momenta)}
+    return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 5 == 0 or one == max(momenta)}
 
 
 def lowered(momenta: Momenta) -> Iterator[Momenta]:
@@ -129,7 +131,7 @@ def lowered(momenta: Momenta) -> Iterator[Momenta]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
-    assert len(wanted) > 3
+    assert len(wanted) > 2
     for setting in SETTINGS:
         if algorithm == "hgp" and setting == ILL_CONDITIONED:
             continue
