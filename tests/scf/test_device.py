@@ -30,6 +30,7 @@ from cuanto.scf.search import search
 from cuanto.scf.secants import Secants
 from cuanto.scf.stability import lowest_mode
 from cuanto.scf.state import State
+from cuanto.terms.base import Term
 from scf_cases import molecule, water
 
 
@@ -46,7 +47,7 @@ class Device(SimtBackend):
         return super().download(arrays)
 
 
-class Repulsion:
+class Repulsion(Term):
     """Coulomb and exchange from stored four-centre integrals."""
 
     name = "two electrons"
@@ -63,7 +64,7 @@ class Repulsion:
         return 0.5 * (D_spq * F_spq).sum(), F_spq
 
 
-class Core:
+class Core(Term):
     name = "core"
 
     def __init__(self, h_pq: Any) -> None:
