@@ -33,6 +33,7 @@ from cuanto.errors import InputError
 from cuanto.integrals import api
 from cuanto.kernels.spec import MAX_L
 from oracle import Array, block_scale, mp_block, reference_block
+from sample import sample
 from tolerances import INTEGRAL_REL, SMALLEST
 
 REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.py has the higher ones
@@ -90,8 +91,7 @@ def test_two_centres(name: str, form: str, algorithm: str) -> None:
 
 
 @on(*BACKENDS)
-@pytest.mark.parametrize("algorithm", ["hgp", "md"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("form", "algorithm"), sample(list(product(FORMS, ("hgp", "md"))), 3))
 def test_three_centres(name: str, form: str, algorithm: str) -> None:
     for case in cases_of(name, form):
         basis, aux = bundle(case)
