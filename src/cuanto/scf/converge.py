@@ -53,22 +53,6 @@ class Counter:
             yield replace(state, iteration=self.done, energy_change=change)
 
 
-def converge(
-    problem: Problem,
-    start: Start,
-    options: ScfOptions,
-    diagonaliser: Diagonaliser,
-    criteria: Criteria,
-    S_pq: Any,
-    secants: Secants | None = None,
-) -> Iterator[State]:
-    """States until one is converged (and a minimum, if requested), or until iterations run out.
-
-    The last state has the lowest energy of all that converged.
-    """
-    yield from Convergence(problem, options, criteria, S_pq, diagonaliser).states(start, secants)
-
-
 class Convergence:
     """The stages of an SCF, which share a count of iterations."""
 
@@ -80,12 +64,15 @@ class Convergence:
         self.watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
 
     def states(self, start: Start, secants: Secants | None) -> Iterator[State]:
-        """All states; stages in the order in which they are needed."""
+        """States until one is converged (and a minimum, if requested), or until iterations run out.
+
+        The last state has the lowest energy of all that converged.
+        """
         floor: State | None = None
         if self.options.accelerator == "descent" and self.problem.occupations.integer:
             start = self._orbitals(start)
             floor = yield from self._last(descend(self.problem, start, self.counted.left, HANDOVER_GRADIENT))
-            start = self._continue(floor, start)
+            start = start if floor is None else self._continue(floor)
         last = yield from self._extrapolate(start, secants, floor)
         if last is None or not last.converged:
             return
@@ -115,7 +102,7 @@ class Convergence:
             return last
         if last.converged:
             yield replace(last, converged=False)
-        return (yield from self._minimise(self._continue(lowest, None)))
+        return (yield from self._minimise(self._continue(lowest)))
 
     def _minimise(self, start: tuple[Any, Any]) -> States:
         """Descend to a minimum."""
@@ -123,7 +110,7 @@ class Convergence:
         state = yield from self._last(descend(self.problem, start, steps, NEWTON_GRADIENT))
         if state is None or self.counted.left <= 0:
             return state
-        start = self._continue(state, start)
+        start = self._continue(state)
         return (yield from self._last(minimise(self.problem, start, self.criteria, self.counted.left)))
 
     def _examine(self, state: State) -> States:
@@ -133,7 +120,7 @@ class Convergence:
             mode = self._mode(state)
             if mode is not None and not self._settled(mode) and self.counted.left > 0:
                 yield replace(state, converged=False)
-                further = minimise(self.problem, self._continue(state, None), self.criteria, self.counted.left)
+                further = minimise(self.problem, self._continue(state), self.criteria, self.counted.left)
                 better = yield from self._last(further)
                 if better is not None and better.converged and better.energy < state.energy:
                     state, mode = better, self._mode(better)
@@ -173,8 +160,6 @@ class Convergence:
     def _orbitals(self, start: Start) -> tuple[Any, Any]:
         return first_orbitals(self.problem, start) if isinstance(start, Density) else start
 
-    def _continue(self, state: State | None, start: Any) -> tuple[Any, Any]:
-        """Orbitals of a state in the orthonormal basis, and their energies; `start` if there is no state."""
-        if state is None:
-            return start  # type: ignore[no-any-return]
+    def _continue(self, state: State) -> tuple[Any, Any]:
+        """Orbitals of a state in the orthonormal basis, and their energies."""
         return self.problem.frame.coefficients(state.C_spm, self.S_pq), state.eps_sm

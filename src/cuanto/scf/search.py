@@ -9,7 +9,7 @@ import numpy as np
 
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
-from cuanto.scf.converge import converge
+from cuanto.scf.converge import Convergence
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals
@@ -29,7 +29,8 @@ def search(
     secants: Secants | None = None,
 ) -> Iterator[State]:
     """States until one is converged (and a minimum, if requested), or until iterations run out."""
-    yield from converge(problem, mix_guess(problem, start, options), options, diagonaliser, criteria, S_pq, secants)
+    stages = Convergence(problem, options, criteria, S_pq, diagonaliser)
+    yield from stages.states(mix_guess(problem, start, options), secants)
 
 
 def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
