@@ -110,7 +110,9 @@ def actual_errors(result: Any) -> dict[str, float]:
     model, D_spq, backend = Model.of(result.method, result.molecule), result.state.D_spq, result.backend
     fitted = FittedJK(result.basis, result.auxbasis, backend=backend, kind=result.fitting)
     direct = DirectJK(result.basis, backend=backend, threshold=1e-14)
-    exact = lambda D, C, j, k: direct(D, want_j=j, want_k=k)  # noqa: E731
+
+    def exact(D: Any, C: Any, j: bool, k: bool) -> Any:
+        return direct(D, want_j=j, want_k=k)
 
     def repulsion(builder: Any) -> float:
         energy = float(Coulomb(builder).fock(D_spq, None)[0])

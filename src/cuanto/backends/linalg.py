@@ -103,7 +103,7 @@ class HostLinalg:
 
     @property
     def solved_rows(self) -> int:
-        """As many as `copied_rows`."""
+        """Each thread copies and solves a chunk of rows, as in `times_transpose_to`."""
         return self.copied_rows
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
