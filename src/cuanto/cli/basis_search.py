@@ -46,9 +46,9 @@ def basis_search(
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes; 0: only this one.", min=0)] = None,
     retries: Annotated[int, typer.Option(help="Retries of an optimisation whose worker was lost.", min=0)] = 2,
-    state: Annotated[
-        Path, typer.Option(help="Folder of results; the same command continues from optimisation.")
-    ] = Path("basis-search"),
+    state: Annotated[Path, typer.Option(help="Folder of results; the same command continues from them.")] = Path(
+        "basis-search"
+    ),
     backend: Annotated[Device, typer.Option(help="Backend of every worker.")] = Device.CPU,
     json: Json = None,
     export: Export = None,
