@@ -5,7 +5,7 @@
 Two spins, one core, seconds of the processor. Ours: from the definition to energy and all derivatives as one graph, the
 minimum of five runs. SymPy's: the energy's nodes one by one as a SymPy expression, `diff` by every variable, `cse` of
 everything, once; its import is not counted.
-Operations are additions, multiplications, selections and calls (a power is one). SymPy is for this benchmark only.
+Operations are additions, multiplications, selections and calls (a power is one). Only this benchmark uses SymPy.
 """
 
 from __future__ import annotations

@@ -39,12 +39,12 @@ WAYS: dict[str, dict[str, Any]] = {
     "shift": {"level_shift": 0.3},
     "jk": {"fitting": "jk", "auxbasis": "def2-universal-jkfit"},
 }
-"""Methods to compare: as recorded, and for open shells further ones."""
+"""Options with which a record is computed: none, and for open shells the others as well."""
 Case = tuple[str, dict[str, Any], dict[str, Any], bool]
 
 
 def cases(functions: int, only: str) -> Iterator[Case]:
-    """A name, a record, options, and whether the record is what they lead to."""
+    """Names, records, options, and whether these options must reproduce the energy of the record."""
     found = sorted((r for file in FILES for r in records(file)), key=lambda r: r["nbf"])
     for given in found:
         if given["method"] not in ("RHF", "UHF") or given["nbf"] > functions or only not in given["molecule"]:

@@ -1,4 +1,4 @@
-"""MkDocs hook: replace the remote script that lets the search work from a disk by our own; no page needs a network."""
+"""MkDocs hook: replace the remote script that the search needs for pages opened from a disk by a local one."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def main() -> None:
     numbers = commands.add_parser("numbers", help="single numbers, each by its case")
     numbers.add_argument("names", nargs="*", help="names of numbers (default: all)")
     numbers.add_argument("--factors", type=float, nargs="*", default=[0.5, 2.0])
-    numbers.add_argument("--gain", type=float, default=0.03, help="least part of the time that must be saved")
+    numbers.add_argument("--gain", type=float, default=0.03, help="smallest fraction of the time that must be saved")
     case = commands.add_parser("case", help="print the seconds of one case")
     case.add_argument("case", choices=CASES)
     algorithms = commands.add_parser("algorithms", help="McMurchie-Davidson or Head-Gordon-Pople")
