@@ -225,7 +225,7 @@ def test_incomplete_answers_are_refused() -> None:
     assert key == "b" and isinstance(error, LostWorkerError) and str(error).endswith("ended with status 1")
 
 
-def test_ready_is_never_an_error() -> None:
+def test_a_failed_future_is_not_ready() -> None:
     failed: Future[int] = Future()
     failed.set_exception(CuantoError("no compiler"))
     done: Future[int] = Future()

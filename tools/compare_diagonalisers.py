@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "
 from common import machine  # noqa: E402
 
 from cuanto.backends.base import get_backend  # noqa: E402
-from scf_cases import how_to_count, records, run_record  # noqa: E402
+from scf_cases import options_for_counting, records, run_record  # noqa: E402
 
 FILES = ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell", "cuo_uhf")
 SAME_ENERGY, MORE_ITERATIONS = 1e-9, 1.3
@@ -55,7 +55,7 @@ def cases(functions: int, only: str) -> Iterator[Case]:
             name += f" {given['auxbasis']}"
         if given.get("label"):
             name += f" ({given['label'].split(',')[0].split(' after')[0]})"
-        options = how_to_count(given)
+        options = options_for_counting(given)
         for way in WAYS if plain_open_shell(given) else ("",):
             yield f"{name} {way}".strip(), given, {**options, **WAYS[way]}, way in ("", "shift")
 

@@ -40,10 +40,10 @@ def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
     """Gradient on a backend, by default with a very small threshold."""
     device = backend(name)
     assert device is not None
-    return made(device, basis, D_spq, **options)
+    return compute(device, basis, D_spq, **options)
 
 
-def made(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
+def compute(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
     forces = exchange_forces(basis, Budget(device), **{"threshold": 1e-14, **options})
     return exchange_gradient(basis, device.to_device(D_spq), forces)
 
@@ -126,7 +126,7 @@ def test_straight_line_kernels(name: str) -> None:
     np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
 
 
-# ------------------------------------------------------------- the GPU's kernels against their twin in NumPy
+# ------------------------------------------------------------- the GPU's kernels against the NumPy oracle
 
 
 @pytest.mark.parametrize("omega", [None, OMEGA])
@@ -248,14 +248,14 @@ def test_default_threshold_beyond_d_functions() -> None:
     )
     basis = few_shells("sdfg")
     D_spq = 1e-4 * symmetric(basis, 1)  # so small that much is neglected
-    found, exact = (made(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
+    found, exact = (compute(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
     assert np.abs(found - exact).max() < 1e-9
 
 
 def test_bits_do_not_depend_on_threads() -> None:
     basis = bundle(CASES[0])[0]
     D_spq = symmetric(basis, 1)
-    one, two = (made(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
+    one, two = (compute(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
     assert np.array_equal(one, two)
 
 

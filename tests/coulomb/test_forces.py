@@ -1,4 +1,4 @@
-"""Expansions of pairs and forces on their centres: kernels against their NumPy twins, gradients against differences."""
+"""Expansions of pairs and forces on their centres: kernels against NumPy oracles, gradients against differences."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def symmetric(n: int, seed: int = 3) -> Array:
     return np.asarray(A + A.T)
 
 
-# ------------------------------------------------------------------------------------------- kernels and twins
+# ------------------------------------------------------------------------------------------- kernels and oracles
 
 
 def shells_of(group: Primitives, k: int) -> Iterator[tuple[slice, Shell]]:

@@ -86,7 +86,7 @@ def test_rows_anywhere_in_memory() -> None:
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize(("smallest", "method"), [(30.0, "cholesky"), (3.0, "modified cholesky")])
-def test_a_small_eigenvalue_that_none_would_raise(smallest: float, method: str, device: Any) -> None:
+def test_small_eigenvalues_above_the_threshold_are_not_raised(smallest: float, method: str, device: Any) -> None:
     """A pivot that is not safe, but an eigenvalue that is: block eigenvalues are not smaller, and none is raised."""
     n, backend = 60, device()
     A = np.eye(n)

@@ -23,7 +23,7 @@ from functional_cases import (
     MINORITY_FRACTIONS,
     Points,
     by_kernel,
-    of_the_majority,
+    majority_results,
     ordinary,
     part,
     polarised,
@@ -317,7 +317,7 @@ def test_parts_at_full_polarisation(label: str) -> None:
     functional = part(label)
     for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
         found = numpy_values(functional, points.rows(functional.family))
-        positions = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
+        positions = [(k, g) for g in chosen for k in majority_results(functional.family, points, g)]
         require_the_paper(PAPERS[label][0], functional.family, points, found, positions)
 
 
@@ -339,7 +339,7 @@ def test_pbe_by_the_kernel_at_full_polarisation() -> None:
     found, scale = by_kernel(functional, get_backend("cpu"), points), sizes(functional, points)
     rho_g = points.rho_sg.sum(axis=0)
     assert (rho_g < FLOOR_SHOWS).sum() == 1
-    positions = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
+    positions = [(k, g) for g in range(24) for k in majority_results("gga", points, g)]
     for low, high, share in ((FLOOR_SHOWS, 100.0, 1e-6), (0.0, FLOOR_SHOWS, 1e-2)):
         some = [position for position in positions if low <= rho_g[position[1]] < high]
         require_the_paper(pbe, "gga", points, found, some, [share * row for row in scale])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bundle import Case, Planner, bundle, with_kernel_spelled_out
+from bundle import Case, Planner, bundle, expand_kernel_macro
 from cuanto import integrals
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -100,7 +100,7 @@ def test_sample_covers_every_kind() -> None:
 @pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
 def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
     source = source_of(kernel)
-    text = with_kernel_spelled_out(source.text)
+    text = expand_kernel_macro(source.text)
     assert text.count('extern "C"') == text.count("__global__") == 1
     assert "<<<" not in text and "#include" not in text
     assert re.search(rf"__global__[^;{{]*\b(ENTRY|{source.entry})\b", text)

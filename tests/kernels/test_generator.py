@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bundle import Case, arguments, bundle, evaluate, with_kernel_spelled_out
+from bundle import Case, arguments, bundle, evaluate, expand_kernel_macro
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
@@ -259,7 +259,7 @@ def test_kernels_are_self_contained() -> None:
     sources += [general_source(schedule, real) for schedule in ("table", "group") for real in ("double", "float")]
     entries = {source.entry for source in sources}
     for source in sources:
-        code = with_kernel_spelled_out(source.text)
+        code = expand_kernel_macro(source.text)
         assert code.count('extern "C"') == 1, source.entry
         assert "<<<" not in code
         assert set(re.findall(r"\w+", code)) & entries == {source.entry}

@@ -25,7 +25,7 @@ from scf_cases import (
     DIPOLE,
     N2_STRETCHED,
     basis,
-    how,
+    options_for,
     problem_in_core,
     record,
     records,
@@ -50,7 +50,7 @@ KNOWN_STATES = [r for r in records("cuo_uhf") if EVERY_CASE or r["basis"] == "st
 @pytest.mark.parametrize("given", KNOWN_STATES, ids=title)
 def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
     """The lowest state by descent and leaving saddle points; 2Pi without that, or from its orbitals."""
-    found, states = run_in_core(given, **{"stability": "check", **how(given)})
+    found, states = run_in_core(given, **{"stability": "check", **options_for(given)})
     assert found.converged and states[-1].converged
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
@@ -65,7 +65,7 @@ def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_copper_oxide_by_direct_integrals() -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
-    found = run_record(given, **how(given))
+    found = run_record(given, **options_for(given))
     assert found.converged and abs(found.energy - given["energy"]) < ENERGY
 
 
@@ -239,7 +239,7 @@ def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:
 def test_iron_hexaaqua_ion() -> None:
     """A quintet of six d electrons; the reference is PySCF's, from the same shells."""
     (given,) = records("hard_uhf")
-    found = run_record(given, **how(given))
+    found = run_record(given, **options_for(given))
     assert found.converged and found.iterations <= 30
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
@@ -316,6 +316,6 @@ def test_a_flat_valley_has_one_energy() -> None:
     """CuO in pure STO-3G: with a curvature of 1e-5, a gradient of 1e-6 leaves an error of 2e-8 Hartree that depends on
     the steps."""
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
-    found = [run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
+    found = [run_in_core(given, **options_for(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
     assert all(result.converged for result in found)
     assert abs(found[0].energy - found[1].energy) < 1e-9

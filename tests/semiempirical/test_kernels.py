@@ -1,4 +1,4 @@
-"""NDDO kernels on the CPU and thread by thread, against their slow twin."""
+"""NDDO kernels on the CPU and on the simulated GPU, against the NumPy oracle."""
 
 from __future__ import annotations
 

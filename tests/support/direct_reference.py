@@ -63,7 +63,7 @@ def basis_of(system: System) -> Basis:
 
 
 def density(basis: Basis, length: float = 2.0) -> Array:
-    """D_pq = cos(0.1 p q) exp(-|R_p - R_q| / length), R_p the centre of function p in Bohr: like a real one."""
+    """D_pq = cos(0.1 p q) exp(-|R_p - R_q| / length), which decays like a real density; R_p: centre of p in Bohr."""
     p = np.arange(basis.nbf)
     D: Array = np.cos(0.1 * np.outer(p, p)) * np.exp(-distances(basis) / length)
     return D
@@ -101,7 +101,7 @@ def ours(direct: DirectJK, D: Array, **wanted: bool) -> tuple[Array, Array]:
 
 
 def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
-    """Equal but for `tolerance` times the largest element."""
+    """Assert that two matrices agree to `tolerance` times the largest element."""
     assert M.shape == exact.shape
     assert np.abs(M - exact).max() <= tolerance * max(1.0, np.abs(exact).max())
 

@@ -1,4 +1,4 @@
-"""Shared by tests of the J engine: systems, densities, and reference values of J."""
+"""Helpers for tests of the J engine: systems, densities, and reference values of J."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def molecule(name: str) -> Molecule:
 
 
 def random_density(nbf: int, count: int = 1, seed: int = 7) -> Array:
-    """Symmetric, of changing sign, elements of about one."""
+    """Random symmetric densities with elements of order one and both signs."""
     rng = np.random.default_rng(seed)
     A_npq = rng.normal(size=(count, nbf, nbf))
     return 0.5 * (A_npq + A_npq.transpose(0, 2, 1))

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of everything the kernels compute, from the formulas alone: the oracle of the tests.
+"""Oracle of the atomic integrals: plain Python, written from the formulas.
 
 Functions are lists of (coefficient, power of r) with one exponent; every integral is a sum over monomials of
 W(n, m; alpha, beta), the part of the repulsion in which the first distribution is inside (docs/develop/atom_notes.md).

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the NDDO kernels: charges listed one by one, overlaps by quadrature, four-index rotations.
+"""Oracle of the NDDO kernels: charges listed one by one, overlaps by quadrature, four-index rotations.
 
 M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977), doi:10.1007/BF00548085; W. Thiel and A. A. Voityuk,
 J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o. Shares nothing with `cuanto.kernels`; Bohr and Hartree. All
