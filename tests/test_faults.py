@@ -38,7 +38,7 @@ from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from paths import ROOT
-from scripted import temporary_files, finals
+from scripted import compiled_libraries, temporary_files
 
 SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"

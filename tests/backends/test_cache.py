@@ -22,13 +22,13 @@ from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from oracles.integrals import overlap_matrix
 from scripted import (
-    compiler_script,
-    temporary_files,
     compiled_libraries,
+    compiler_script,
     forget_compiler,
     run_python,
     some_basis,
     start_python,
+    temporary_files,
 )
 from tolerances import INTEGRAL_REL
 

@@ -16,7 +16,7 @@ from cuanto.backends.simt.kernel import compile_simt
 from cuanto.cli.main import run
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
-from scripted import REAL, compiler_script, temporary_files, compiled_libraries, forget_compiler, run_python
+from scripted import REAL, compiled_libraries, compiler_script, forget_compiler, run_python, temporary_files
 from tolerances import INTEGRAL_REL
 
 BROKEN = Source('extern "C" void broken() {\n    a_line_that_is_wrong;\n}\n', "broken", "cpu", ())

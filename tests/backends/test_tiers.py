@@ -30,12 +30,12 @@ from cuanto.errors import CompilerError
 from oracles.integrals import overlap_matrix
 from scripted import (
     POOL,
-    compiler_script,
-    temporary_files,
     compiled_libraries,
+    compiler_script,
     forget_compiler,
     some_basis,
     start_python,
+    temporary_files,
     wait_until,
 )
 from tolerances import INTEGRAL_REL

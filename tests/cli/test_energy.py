@@ -278,7 +278,7 @@ def test_completion_knows_methods_and_basis_sets() -> None:
     assert "def2-svp" in complete_basis("def2-s")
 
 
-# ------------------------------------------------------------------------------------------------- files, pipes and terminals
+# ------------------------------------------------------------------------------------- files, pipes and terminals
 
 
 AM1 = ("-m", "am1", "--backend", "cpu")

@@ -163,7 +163,7 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
     assert set(timings.seconds) == {"nothing", "something"}
 
 
-# ------------------------------------------------------------------------------------------------- names that are not molecules
+# ------------------------------------------------------------------------------------ names that are not molecules
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> 
     assert stopped.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
 
 
-# ------------------------------------------------------------------------------------------------- options that do not apply
+# ------------------------------------------------------------------------------------- options that do not apply
 
 OPTIONS = ("screening", "storage", "mopac_compatible")
 NOT_APPLICABLE = [

@@ -9,9 +9,9 @@ from cuanto.functionals import functional_names, get_functional
 from functional_cases import (
     MINORITY_FRACTIONS,
     by_kernel,
-    outside_tolerance,
     majority_results,
     ordinary,
+    outside_tolerance,
     polarised,
     require_equal,
     sizes,

@@ -13,7 +13,7 @@ from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from scf_cases import PI, basis, options_for_counting, molecule, record, run_in_core, run_record, water
+from scf_cases import PI, basis, molecule, options_for_counting, record, run_in_core, run_record, water
 
 HOST = get_backend("cpu")
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
