@@ -109,7 +109,7 @@ def natural_scale(case: Case) -> float:
 
 
 def choose_block(case: Case) -> tuple[Array, float, bool]:
-    """Values of a block, its natural scale, and whether they are libcint's; if libcint loses digits, mpmath has them."""
+    """Values of a block, its natural scale, and whether they are libcint's; mpmath's where libcint loses digits."""
     given = (case.operator, case.shells, case.centres)
     exact, other = reference_block(*given, **case.extra), pyscf_block(*given, **case.extra)
     scale = natural_scale(case)
