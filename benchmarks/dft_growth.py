@@ -39,7 +39,7 @@ from cuanto.memory import Budget
 from cuanto.scf.guess import superposed_atoms
 
 MAX_EXPONENT = 1.2
-"""Of the seconds of a step, against the number of waters."""
+"""Largest exponent with which the time of a step may grow with the number of waters."""
 STEPS = ("density", "matrix")
 CELLS = ("stratmann", "becke")
 GRID_ROUNDS = 2

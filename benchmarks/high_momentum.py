@@ -107,7 +107,7 @@ def peer_calculation(mol: Any, multiplicity: int, D_spq: Any | None = None) -> A
 
 
 def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
-    """Both programs in turn."""
+    """Time a calculation with both programs in turn."""
     system = SYSTEMS[key]
     molecule = molecule_of(system)
     basis = cuanto.Basis(system.basis, molecule, spherical=True)

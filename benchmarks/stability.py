@@ -55,7 +55,7 @@ CASES: tuple[tuple[str, str, int, str], ...] = (
 SAME = 2e-3
 """Hartree: curvatures that differ less are the same; Davidson's method and both grids leave errors of this size."""
 MIN_GAIN = 1e-6
-"""Hartree by which a state beside a saddle point lies below it."""
+"""Smallest energy, in Hartree, gained by leaving a saddle point."""
 
 
 def molecule(atoms: str, charge: int, multiplicity: int) -> cuanto.Molecule:

@@ -338,7 +338,7 @@ def test_nothing_that_is_read_can_be_executed() -> None:
 
 
 def test_arrays_with_objects_are_refused(tmp_path: Path) -> None:
-    """Such an array is a pickle."""
+    """NumPy stores arrays of objects as pickles."""
     from cuanto.atomic.guess import SavedSpinors
 
     np.savez(tmp_path / "a.npz", relativistic=np.array([print], dtype=object), exponents_0=np.array([1.0]))

@@ -131,7 +131,7 @@ class OverstatingDevice(Device):
 
 
 def test_integrals_are_recomputed_on_a_small_device() -> None:
-    """Also on one that reports more memory than it has."""
+    """A small device, and one that reports more memory than it has, give the energy of a large one."""
     device, water = OverstatingDevice(), molecule("water_01")
     whole = energy(device, water)
     with limited_memory(1_400_000):

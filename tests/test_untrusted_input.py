@@ -69,7 +69,7 @@ OUTSIDE = ["../secret.nw", "{}/secret.nw", "link.nw", "/etc/passwd", "~/x.nw"]
 @pytest.mark.parametrize("basis", OUTSIDE)
 @pytest.mark.parametrize("key", ["basis", "auxbasis"])
 def test_a_qcschema_input_reads_no_file_outside(basis: str, key: str, folder: Path) -> None:
-    """On the command line, in a job, and through `cuanto.compute`."""
+    """Files outside are refused on the command line, in a job, and through `cuanto.compute`."""
     named = basis.format(folder.parent)
     chosen = {"basis": named} if key == "basis" else {"basis": "sto-3g", "auxbasis": named}
     path = write_input(folder / "in.json", **chosen)

@@ -93,7 +93,7 @@ def agrees(made: Row) -> bool:
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
+    """Number of rows, largest difference and largest sum of forces for each kind of calculation."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         entry = found.setdefault(row["kind"], {"rows": 0, **dict.fromkeys(LARGEST, 0.0)})

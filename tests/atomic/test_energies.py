@@ -142,7 +142,7 @@ def assert_same_parts_and_spinors(result: AtomResult, expected: dict[str, Any], 
         one = table_of[row["n"], row["sym"]]
         assert one.occupation == pytest.approx(row["occ"], abs=1e-9)
         assert one.energy == pytest.approx(row["energy"], abs=1e-6 * factor, rel=1e-8 * factor)
-        assert one.r == pytest.approx(row["r"], rel=3e-6 * factor)  # those of 5p in Xe have this many digits
+        assert one.r == pytest.approx(row["r"], rel=3e-6 * factor)  # <r> of 5p in Xe is stored with few digits
 
 
 @pytest.mark.parametrize("symbol", list(NOT_STORED))

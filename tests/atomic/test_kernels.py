@@ -72,7 +72,7 @@ def test_small_functions_of_the_oracle_are_derivatives() -> None:
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 @pytest.mark.parametrize("extreme", [False, True], ids=["usual", "extreme"])
 def test_every_class(name: str, extreme: bool) -> None:
-    """All planes of all pairs of species; errors are relative to the sum of absolute contributions."""
+    """All kinds of integrals of all pairs of species; errors are relative to the sum of the absolute terms."""
     basis = random_basis(3, SIZES, -16.0, 36.0) if extreme else random_basis(1, SIZES)
     repulsion = Repulsion(basis, name)
     for i in range(basis.nsym):

@@ -194,7 +194,7 @@ def test_rotated_spinors_that_are_not_the_lowest() -> None:
 
 
 def test_restarts() -> None:
-    """From the same atom, other exponents, another nucleus, another c, without relativity, and fewer symmetries."""
+    """Starts from the same atom, other exponents, another nucleus or c, no relativity and fewer symmetries all work."""
     atom = table_atom("Ne")
     first = solve(atom, backend="cpu")
     scratch = first.iterations

@@ -106,7 +106,7 @@ def test_a_damaged_library_is_replaced(kept: str, folder: Path) -> None:
     good = library.read_bytes()
     part = {"a tenth": 0.1, "half": 0.5, "most": 0.75}.get(kept, 0.0)
     content = {"garbage": b"no library\n" * 1000, "zeros": bytes(len(good))}.get(kept, good[: int(part * len(good))])
-    if kept == "all but a page":  # of the right length: only the digest tells
+    if kept == "all but a page":  # the length is right: only the digest reveals the damage
         content = good[:4096] + bytes(4096) + good[8192:]
     library.unlink()  # never change a file that this process may have mapped
     library.write_bytes(content)
@@ -184,7 +184,7 @@ def test_a_compiler_that_writes_no_library_is_an_error(
 
 
 def test_inside_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `sys.executable` is not Python the library is sealed by this process."""
+    """If `sys.executable` is not Python, this process adds the digest to the library itself."""
     monkeypatch.setattr("sys.executable", "/bin/false")
     assert cache.complete(compiler.compile_library(SMALL)) and temporary_files(folder) == []
 
@@ -319,7 +319,7 @@ def test_a_generous_umask_makes_a_private_cache(tmp_path: Path) -> None:
 
 
 def test_a_read_only_folder_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container image: what is there is loaded, what is missing goes to another folder."""
+    """As in a container image: existing kernels are loaded, new ones are written to another folder."""
     there = compiler.compile_library(SMALL)
     other = tmp_path / "temporary"
     other.mkdir(mode=0o700)
@@ -334,7 +334,7 @@ def test_a_read_only_folder_is_used(folder: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_without_home_and_entry_in_the_password_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under an arbitrary user number."""
+    """As in a container with an arbitrary user id."""
     monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for name in ("HOME", "CUANTO_CACHE", "XDG_CACHE_HOME"):

@@ -69,7 +69,7 @@ def test_the_helper_compiles_what_is_needed_later(queue: Compilers) -> None:
 
 
 def test_the_helper_makes_kernels_of_classes_for_later_processes(queue: Compilers) -> None:
-    """Those of (pp|ss), and nothing for (dd|dd), whose straight-line code would be too long."""
+    """It compiles those of (pp|ss), but none for (dd|dd), whose straight-line code would be too long."""
     p, s, d = (Shells((l, l)) for l in (1, 0, 2))
     for _ in range(2):  # the second request is the same
         queue.expect(("coulomb", p, s, "hgp"), 1, "double")

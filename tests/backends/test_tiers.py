@@ -137,7 +137,7 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
 @pytest.mark.usefixtures("much_work")
 def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CACHE_BYTES", 1)  # one bra at a time
-    monkeypatch.setattr(pool, "SLICE", 0.0)  # and back to the interpreter after each
+    monkeypatch.setattr(pool, "SLICE", 0.0)  # return to the interpreter after each bra
     basis, backend = some_basis(0, count=12), CpuBackend(threads=2)
     monkeypatch.setattr(backend, "pool", Pool(1))
 

@@ -440,7 +440,7 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_gradient_of_point_charges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the table, and in the JSON file."""
+    """It is printed in the table and written to the JSON file."""
     inputs, out = tmp_path / "asked.json", tmp_path / "found.json"
     keywords = {"point_charges": [[0.5], [[0.0, 0.0, 6.0]]], "backend": "cpu"}
     molecule = qcschema.molecule_schema(Molecule.from_xyz(WATER))

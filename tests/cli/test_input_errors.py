@@ -86,7 +86,7 @@ def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixtu
 
 
 def test_other_releases_of_typer() -> None:
-    """They raise errors of click, with other texts and other attributes; unknown messages are passed on."""
+    """Other releases raise errors of click, with other texts and attributes; unknown messages are passed on."""
 
     class BadParameter(Exception):  # click's name
         def __init__(self, message: str, **about: Any) -> None:
@@ -235,7 +235,7 @@ NOT_APPLICABLE = [
 def test_options_that_do_not_apply_are_refused(
     method: str, keywords: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the same message in Python, on the command line, in a job, in a QCSchema input and for many molecules."""
+    """The message is the same in Python, on the command line, in a job, in QCSchema and for many molecules."""
     molecule = cuanto.Molecule.from_string(H2)
     for call in (cuanto.energy, lambda one, *given, **named: energies([one], *given, **named)):
         with pytest.raises(InputError) as refused:
@@ -293,7 +293,7 @@ def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str,
 
 @pytest.mark.parametrize("many", [(), MANY])
 def test_keywords_that_no_longer_apply_are_dropped(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """For one molecule and for many: an auxiliary basis without fitting, a guess and fitting without a basis."""
+    """An auxiliary basis without fitting, and a guess and fitting without a basis, for one molecule and for many."""
     fitted = write_input("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
     output_of(capsys, fitted, "--fitting", "none", *many)
     output_of(capsys, write_input("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)

@@ -213,7 +213,7 @@ def moved(basis: Basis, atom: int, axis: int, step: float) -> Basis:
 
 @pytest.mark.parametrize("spins, omega", [(1, None), (2, OMEGA)])
 def test_finite_differences(spins: int, omega: float | None) -> None:
-    """Both forms of shells; two steps, extrapolated."""
+    """For pure and Cartesian shells, by differences of two step lengths, extrapolated to zero."""
     basis = bundle(Case("both", "contracted", l_max=2))[0]
     D_spq = symmetric(basis, spins)
     found = gradient("cpu-table", basis, D_spq, omega=omega)
@@ -242,7 +242,7 @@ def test_threshold_bounds_the_error(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_default_threshold_beyond_d_functions() -> None:
-    """It falls with the momentum, because quartets have more integrals; the error stays below 1e-9 Hartree/Bohr."""
+    """The default threshold falls with l, because quartets have more integrals; errors stay below 1e-9 Hartree/Bohr."""
     assert [threshold_of(few_shells(momenta)) for momenta in ("sp", "spd", "spdf", "spdfg")] == pytest.approx(
         [1e-11, 1e-11, 1e-12, 1e-13]
     )

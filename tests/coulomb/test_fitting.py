@@ -324,7 +324,7 @@ def test_partners_of_functions() -> None:
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["in order", "mixed"])
 def test_orbitals_of_atoms(mixed: bool) -> None:
-    """As in a superposition of atomic densities; rotated orbitals have the same K but cannot be split into parts."""
+    """Orbitals on single atoms, as in superposed atomic densities, are split by atom; rotated ones have the same K."""
     basis, aux = bases("alkane_03")
     rng = np.random.default_rng(4)
     if mixed:
@@ -440,7 +440,7 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
     packed, on_device = device in ("packed", "recomputed"), device not in ("cpu", "direct")
-    if packed:  # also of a small molecule, whose rows would need no more memory
+    if packed:  # small molecules are not packed by default
         monkeypatch.setitem(fitting.SCHEDULES, "cuda", replace(fitting.SCHEDULES["cuda"], storages=("packed",)))
     if device == "recomputed":
         parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"])

@@ -127,7 +127,7 @@ def test_expansions_and_bounds(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_forces_of_a_potential(name: str) -> None:
-    """With a random potential and a random density of primitive functions."""
+    """Potential and density of the primitive functions are random."""
     device = get_backend(name)
     blocks, host = blocks_on(device)
     rng = np.random.default_rng(5)

@@ -306,7 +306,7 @@ def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tup
 
 
 def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU does with large matrices: half the operations, the same numbers."""
+    """Products by panels, as a GPU does large ones, take half the operations and give the same numbers."""
     monkeypatch.setattr(linalg, "PANEL", 7)
     monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
     rng, backend = np.random.default_rng(3), Device()

@@ -185,7 +185,7 @@ def test_dispersion_through_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (passed["numbers"] == [8, 1, 1]).all() and (passed["positions"] == WATER.R_ax).all()
 
 
-# of s-dftd3 1.7.0 and dftd4 4.3.1 themselves, called with these positions
+# energies from s-dftd3 1.7.0 and dftd4 4.3.1 for these positions
 KNOWN = {("b3lyp", "d3bj"): -0.0005744380796098155, ("pbe0", "d4"): -0.00015948796219435868}
 
 

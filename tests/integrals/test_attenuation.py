@@ -60,7 +60,7 @@ SMALL = [
 
 @cache
 def exact(setting: Setting, operator: str) -> tuple[Basis, Basis, Array]:
-    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint cannot.
+    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint is not accurate.
 
     Of (P|Q) between high momenta libcint has six digits for small omega. Without libcint (as on a GPU node) the table
     kernel is used, which CPU tests compare with libcint; the reference is slower.
@@ -207,7 +207,7 @@ def by_blocks(kind: str, schedule: str) -> Backend:
 @pytest.mark.parametrize("schedule", ["block-per-integral", "block-per-quartet"])
 @pytest.mark.parametrize("kind", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_block_schedules(kind: str, schedule: str) -> None:
-    """They implement only McMurchie-Davidson, whichever algorithm is requested."""
+    """Block schedules use McMurchie-Davidson, whichever algorithm is requested."""
     check(by_blocks(kind, schedule), "3c", SMALL[0], "hgp")
 
 

@@ -163,7 +163,7 @@ def test_compute_as_qcengine_does() -> None:
 
 
 def test_a_gradient_is_read_from_a_file(tmp_path: Path) -> None:
-    """With the forces on point charges; a file with the energy alone has none."""
+    """A file has the gradient and the forces on point charges, unless it was written for an energy."""
     options: dict[str, Any] = {"backend": "cpu", "point_charges": ([0.5], [[0.0, 1.0, 6.0]])}
     result, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
     write_qcschema(path, result, "gradient")

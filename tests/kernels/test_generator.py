@@ -122,7 +122,7 @@ def test_arithmetic_on_values_folds_and_merges() -> None:
 
 
 def test_gradient_matches_finite_differences() -> None:
-    """For sums of several products, every function, and selections."""
+    """Derivatives of sums of several products, of every function and of selections are right."""
     g = Graph()
     x, y = variable(g, 0), variable(g, 1)
     inner = Value(g, g.sum(((2.0, x.node, y.node), (1.0, x.node, x.node), (-3.0, y.node, g.one), (0.5, g.one, g.one))))

@@ -100,7 +100,7 @@ def test_dummies_are_refused_with_what_would_work(label: str) -> None:
 
 @pytest.mark.parametrize("label", ["X", "x1", "Xx", "Bq", "bq12", "X-1", "Q", "Du", "LP2"])
 def test_dummies_in_files_are_left_out(label: str) -> None:
-    """They have neither functions nor charge nor points; the others keep their order."""
+    """Dummy atoms have no functions, charge or grid points; the other atoms keep their order."""
     text = f"4\n\nO 0 0 0.117\n{label} 0 0 1.5\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
     mol = Molecule.from_string(text)
     assert mol.symbols == ("O", "H", "H") and mol.R_ax[1, 1] == pytest.approx(0.757 / 0.52917721092)

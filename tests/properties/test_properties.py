@@ -95,7 +95,7 @@ def test_spin_of_orthogonal_orbitals_is_exact() -> None:
 
 
 def test_quadrupole_moment_against_pyscf() -> None:
-    """Of an ion, about its centre of mass; second moments are traced, the quadrupole is traceless."""
+    """Moments of an ion about its centre of mass; second moments have a trace, the quadrupole moment has none."""
     from pyscf import gto
 
     mol = cuanto.Molecule.from_string("3\n\nO 0.3 0 0.117\nH 0 0.757 -0.469\nH 0.1 -0.757 -0.469\n", charge=1)

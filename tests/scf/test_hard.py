@@ -97,7 +97,7 @@ def test_adiis_converges_where_diis_does_not() -> None:
         for name, states in taken.items()
     )
     assert not astray.converged and astray.iterations == 100
-    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # and it is not approaching it
+    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # DIIS is not approaching convergence
     assert rescued.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
     assert rescued.energy < astray.energy - 0.1
     assert other.converged and "descent" not in steps(taken["adiis"]) and abs(other.energy - rescued.energy) < ENERGY
@@ -207,7 +207,7 @@ def test_easy_molecules_need_no_descent() -> None:
 def test_dipole_moments_must_converge() -> None:
     criteria = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
     assert criteria.met(1e-10, 1e-6) and not criteria.met(1e-8, 1e-6) and not criteria.met(1e-10, np.nan)
-    assert criteria.met(5e-9, 1e-6, energy=-3000.0)  # what rounding leaves of such an energy
+    assert criteria.met(5e-9, 1e-6, energy=-3000.0)  # large energies have larger rounding errors
     assert criteria.dipole_converged(7e-7, 1e-5) and not criteria.dipole_converged(2e-6, 1e-5)
     assert criteria.dipole_converged(2e-7, 1e-7) and not criteria.dipole_converged(
         7e-7, 8e-7

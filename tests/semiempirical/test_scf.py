@@ -127,7 +127,7 @@ def test_a_calculation_that_stops_in_single_precision() -> None:
 
 
 def test_single_precision_is_not_used_with_loose_criteria() -> None:
-    """They could be met while iterations are still in single precision."""
+    """Loose criteria could be met while iterations are still in single precision."""
     mol = water_cluster(51)
     kinds: list[set[Any]] = []
     for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):

@@ -134,7 +134,7 @@ def four_centre() -> list[Record]:
 
 
 def title(record: Record) -> str:
-    """What a record of integrals.json is about."""
+    """Name of a record of integrals.json: molecule, basis and form."""
     return f"{record['molecule']}-{record['basis']}-{'cartesian' if record['cartesian'] else 'spherical'}"
 
 

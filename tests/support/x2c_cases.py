@@ -21,7 +21,7 @@ from tolerances import ENERGY, ENERGY_GRID
 
 FILE = DATA / "x2c_references.json"
 SPEED_OF_LIGHT = 137.03599967994
-"""That of PySCF."""
+"""The value that PySCF uses."""
 RELATIVE = 1e-11
 """Tolerance as a fraction of the energy, where that is larger than ENERGY or ENERGY_GRID."""
 GRADIENT = 1e-6

@@ -104,7 +104,7 @@ def test_a_heavy_element_without_relativity_is_noted() -> None:
 
 
 def test_core_potentials_are_refused() -> None:
-    """They include relativity; ghost atoms have none and are accepted."""
+    """Core potentials include relativity already; ghost atoms have no potential and are accepted."""
     mol = cuanto.Molecule(["I", "H"], [[0, 0, 0], [0, 0, 3.0]])
     with pytest.raises(InputError, match="relativity='x2c' is for all-electron basis sets: core potentials include"):
         cuanto.energy(mol, "hf", basis({"I": "lanl2dz", "H": "sto-3g"}, mol), relativity="x2c", backend="cpu")

@@ -84,7 +84,7 @@ def supermatrices(
 
 
 def potential(found: Mapping[str, Array], D: Array) -> Array:
-    """What a density (2m x 2m) of the second symmetry adds to P (2n x 2n) of the first."""
+    """Contribution of a density (2m x 2m) of the second symmetry to P (2n x 2n) of the first."""
     n, m = found["J_LL"].shape[0], found["J_LL"].shape[2]
     LL, SS, LS = D[:m, :m], D[m:, m:], D[:m, m:]
     P = np.zeros((2 * n, 2 * n))

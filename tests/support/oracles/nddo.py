@@ -130,7 +130,7 @@ class Side:
         self.zeta = np.array([e.zeta for e in elements]).T
 
     def pole(self, name: str, shells: str, additive: str, d: bool) -> tuple[str, Array, Array]:
-        """With Thiel and Voityuk's separation of pp where they need it."""
+        """A multipole with its separation and additive term; `d`: in an integral with d functions, whose pp differs."""
         zero = np.zeros(len(self.elements))
         D = self.D.get(shells, zero) * (sqrt(2.0) if d and shells == "pp" else 1.0)
         return name, D if name != "q" else zero, self.rho[additive]
