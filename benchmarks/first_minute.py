@@ -68,7 +68,7 @@ def calculate(case: Case, backend: str) -> float:
 
 
 def child(name: str, backend: str, sampled: bool, repeat: int) -> None:
-    """One process: print a record of the first calculation and the times of further ones."""
+    """Work of a child process: print a record of the first calculation and the times of further ones."""
     started = float(os.environ["FIRST_MINUTE_STARTED"])
     profile = Profile(started, sampled)
     with profile:

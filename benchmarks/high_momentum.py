@@ -94,7 +94,7 @@ def molecule_of(system: System) -> cuanto.Molecule:
 
 
 def peer_calculation(mol: Any, multiplicity: int, D_spq: Any | None = None) -> Any:
-    """One calculation with PySCF, from its own guess or a density; returns the object."""
+    """Run PySCF from its own guess or from a density, and return its SCF object."""
     from pyscf import scf
 
     settings = ScfOptions()

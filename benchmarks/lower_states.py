@@ -22,7 +22,7 @@ from common import machine, save
 
 BASIS, METHODS = "def2-svp", ("uhf", "ub3lyp")
 TOLERANCE = {"uhf": 1e-5, "ub3lyp": 2e-5}
-"""Hartree: energies of the same state differ by less, with the grids of both programs."""
+"""Energies that differ less than this (Hartree) belong to the same state; the grids of the two programs differ."""
 DIATOMICS = {
     "ScO": (1.668, 2),
     "TiO": (1.620, 3),

@@ -28,7 +28,7 @@ from cuanto.backends.base import get_backend
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 
 LARGEST_ERROR = {"default": 3e-7, "even": 3e-8}
-"""Relative; the largest of the default sets are those of Bi to Rn in the table."""
+"""Largest relative errors; those of the default sets are largest for Bi to Rn."""
 
 
 def compute(symbol: str, basis: str, backend: Any) -> tuple[AtomResult, dict[str, Any]]:

@@ -27,7 +27,7 @@ from cuanto.motion.surface import Surface
 from cuanto.system.masses import MASSES
 
 MAX_DRIFT = 1e-6
-"""Hartree per atom and picosecond."""
+"""Largest drift of the total energy, Hartree per atom and picosecond."""
 FEMTOSECOND = 1 / 0.02418884326502
 """One fs in atomic units of time (CODATA 2010)."""
 DALTON = 1822.88848

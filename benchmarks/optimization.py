@@ -40,7 +40,7 @@ import cuanto
 from cuanto.backends.base import get_backend
 
 MAX_EXCESS = 2e-6
-"""Hartree above the tight minimum."""
+"""Largest energy of a minimum above the tightly converged one, Hartree."""
 MAX_STEPS = 208
 METHOD, BASIS = "hf", "6-31g**"
 

@@ -24,7 +24,7 @@ from scf_thesis import STEPS, shares, thesis_rows
 DOCS = ROOT / "docs"
 PICTURE = "images/scf_cost.svg"
 PROFILED = ("alkane_01", "alkane_06", "alkane_12", "alkane_18", "benzene", "phenol", "chlorobenzene", "ribavirin")
-"""Molecules shown in the profile; the files have all of them."""
+"""Molecules shown in the table of the profile; the result files have all 22."""
 Record = dict[str, Any]
 
 

@@ -53,7 +53,7 @@ CASES: tuple[tuple[str, str, int, str], ...] = (
     ("CuO", "Cu 0 0 0; O 0 0 1.724", 2, "uhf ub3lyp"),
 )
 SAME = 2e-3
-"""Hartree: curvatures that differ less are the same; Davidson's method and both grids leave errors of this size."""
+"""Curvatures that differ less (Hartree) are the same: Davidson's method and both grids have errors of this size."""
 MIN_GAIN = 1e-6
 """Smallest energy, in Hartree, gained by leaving a saddle point."""
 

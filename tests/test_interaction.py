@@ -27,7 +27,7 @@ COMPLEXES = {
     "hydrogen fluoride dimer": ([2, 2], "F 0 0 0\nH 0 0 0.92\nF 0.1 0 2.75\nH 0.9 0 3.15"),
     "three fragments": ("2;1,3;4-6", "H 0.9 0.1 0\nHe 0 3.0 0\nF 0 0 0\nO 2.8 0 0\nH 3.2 0.76 0.4\nH 3.2 -0.7 0.5"),
 }
-"""Fragments and atoms, Angstrom."""
+"""Fragments, and atoms with positions in Angstrom."""
 FITTED: dict[str, Any] = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
 DIRECT: dict[str, Any] = {"fitting": "none", "storage": "direct"}
 

@@ -32,7 +32,7 @@ from scf_cases import options_for_counting, records, run_record  # noqa: E402
 FILES = ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell", "cuo_uhf")
 SAME_ENERGY, MORE_ITERATIONS = 1e-9, 1.3
 REFERENCE_ENERGY, REFERENCE_DIPOLE = 1e-8, 1e-5
-"""Hartree and Debye, against the record."""
+"""Tolerances of energies (Hartree) and dipole moments (Debye) against the record."""
 WAYS: dict[str, dict[str, Any]] = {
     "": {},
     "rohf": {"method": "rohf"},

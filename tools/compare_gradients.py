@@ -44,7 +44,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 MAX_SUM = 1e-8
 """Largest sum of forces, Hartree/Bohr."""
 LARGEST = ("energy_difference", "gradient_difference", "sum_of_forces")
-"""Quantities of which the record has the largest by kind of method."""
+"""Quantities whose largest values are recorded for each kind of method."""
 
 
 def compare(row: Row, backend: str) -> Row:

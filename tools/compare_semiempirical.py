@@ -51,7 +51,7 @@ from nddo_cases import (  # noqa: E402
 TOLERANCES = reference()["meta"]["recommended_tolerances"]
 OURS, MOPAC = TOLERANCES["vs_independent"], TOLERANCES["vs_mopac"]
 IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
-"""A gradient in kcal/mol/Angstrom."""
+"""Factor that converts a gradient from Hartree/Bohr to kcal/mol/Angstrom."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 HEAT, HEAT_MOPAC, HEAT_SERIES = (
     "heat of formation, independent program",

@@ -44,7 +44,7 @@ the wrong elements for cells of atoms with core potentials."""
 EXACT = "lanl2dz"
 """The basis whose local potentials PySCF does not integrate to convergence."""
 STEP = 1e-3
-"""Bohr."""
+"""Displacement for differences of energies, Bohr."""
 MAX_FUNCTIONS = 60
 """Largest number of functions of a molecule whose gradient is computed."""
 MAX_MOMENTUM = 3

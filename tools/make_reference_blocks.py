@@ -41,7 +41,7 @@ from stored_blocks import (  # noqa: E402
 from tolerances import INTEGRAL_REL, SMALLEST  # noqa: E402
 
 ELEMENTS = 10
-"""Stored elements of a block, the largest one among them."""
+"""Number of stored elements of a block, the largest one among them."""
 PRIMITIVES = 2
 AGREEMENT = 0.3
 """Fraction of the test tolerance within which libcint and the reference must agree."""

@@ -78,7 +78,7 @@ CASES: dict[str, Callable[[str], object]] = {
     "atoms": atoms_case,
     "first_call": energy_case("water_04", method="b3lyp", basis="def2-svp"),
 }
-"""Cases that are timed for a number; `first_call` starts from an empty kernel cache."""
+"""Calculations that are timed to tune a number; `first_call` starts from an empty kernel cache."""
 
 
 def run_case(name: str, backend: str) -> None:

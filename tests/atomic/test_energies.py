@@ -56,7 +56,7 @@ LITERATURE = {one["element"]: one for one in stored()["dhf_literature"]}
 ROUNDED = {"Ne": 5e-5, "Ar": 5e-5, "Kr": 5e-4, "Xe": 5e-4}
 """Literature values that are known to a few digits only, and their uncertainties."""
 LOOSELY_STORED = "F Si Cl Cu Se Br Rb Y Zr Sn Sm Eu Dy W Re Pt Tl Pb Bi"
-"""Elements whose stored spinors are less well converged; ours change by a hundredth of the difference."""
+"""Elements whose stored spinors are poorly converged: converging ours further changes them a hundred times less."""
 NOT_STORED = {
     "Fe": (-1271.3919641007, "[Ar] 3d6 4s2", 1.8e-8),
     "Cs": (-7786.7713984916, "[Xe] 6s1", 3.2e-8),

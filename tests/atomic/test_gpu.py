@@ -13,7 +13,7 @@ from cuanto.atomic import Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSe
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Relative to the largest element: the sums are the same but round differently."""
+"""Tolerance relative to the largest element: the same sums are rounded differently."""
 ENERGY_REL = 1e-12
 """Relative tolerance of energies."""
 

@@ -19,9 +19,9 @@ from oracles import atomic as slow
 from tolerances import INTEGRAL_REL
 
 SIZES = (3, 2, 2, 2, 2, 2, 2, 2, 2)
-"""Functions of S+ to G+."""
+"""Numbers of functions of S+ to G+."""
 KERNEL_REL = 1e-14
-"""Tighter than for other kernels, because all terms are positive."""
+"""Relative tolerance; tighter than for other kernels, because all terms are positive."""
 
 
 def quadrature(k: int, a: int, b: int, alpha: float, beta: float) -> mpmath.mpf:

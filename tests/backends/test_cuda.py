@@ -27,7 +27,7 @@ from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Relative to the largest integral: the recurrences are the same but round differently."""
+"""Tolerance relative to the largest integral: the same recurrences are rounded differently."""
 
 
 @pytest.fixture(autouse=True)

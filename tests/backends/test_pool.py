@@ -32,7 +32,7 @@ from scripted import REAL, run_python, start_python
 HERE = SUPPORT
 THREADS = (1, 2, 3, 8)
 BUSY = 1.0
-"""Seconds for which other programs may keep this process from running."""
+"""Seconds allowed in timings for other programs that keep this process from running."""
 TOO_MUCH = 1 << 46
 """More bytes than any machine has."""
 

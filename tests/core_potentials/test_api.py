@@ -23,7 +23,7 @@ from tolerances import FINITE_DIFFERENCE
 Array = NDArray[np.float64]
 DEVICES = pytest.mark.parametrize("device", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 EXACT = 1e-10
-"""Largest difference from another evaluation, relative to the largest element of a block of two shells or to 1."""
+"""Tolerance against other evaluations, relative to the largest element of a block of two shells or to 1."""
 ROUNDING = 1e-12
 R_AX = np.array([[0.1, -0.2, 0.3], [1.1, 0.9, -0.6], [-0.8, 1.4, 1.3]])
 

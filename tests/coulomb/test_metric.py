@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
 """Tolerance of an energy with a near-singular metric, Hartree."""
 ROUNDING = 1e-11
-"""Relative, of solves with matrices of modest condition."""
+"""Tolerance of solves with well-conditioned matrices."""
 
 
 @pytest.fixture(autouse=True)

@@ -183,7 +183,7 @@ def test_the_threshold_bounds_the_error() -> None:
 @pytest.mark.parametrize("omega", [None, OMEGA])
 @on("cpu-table", "simt-group", "cuda-group")
 def test_records_of_pairs(name: str, omega: float | None) -> None:
-    """The same as for integrals, except for the operator and a factor of 2 for different segments."""
+    """Records equal those of integrals, except for the operator and a factor of 2 for pairs of different segments."""
     device = backend(name)
     basis, _ = shells("spdps", "s")
     result = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)

@@ -210,7 +210,7 @@ def test_failures_of_compute(given: dict[str, Any], kind: str, message: str) -> 
 
 
 def second(driver: str = "energy", method: str = "rhf", **keywords: Any) -> dict[str, Any]:
-    """The same as QCSchema 2."""
+    """The input of `atomic_input` as QCSchema 2."""
     given = atomic_input(method, driver, **keywords)
     specification = {name: given.pop(name) for name in ("driver", "model", "keywords", "extras")}
     specification["protocols"] = {"wavefunction": "all"}

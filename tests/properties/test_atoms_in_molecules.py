@@ -26,7 +26,7 @@ def compute(molecule: Molecule, method: str = "hf", basis: str = "sto-3g", **opt
 
 
 def regular_hirshfeld(found: GaussianResult) -> Array:
-    """The same shares on a regular grid, with free atoms from the guess; core electrons are sampled badly."""
+    """Hirshfeld charges on a regular grid, with the free atoms of the guess; core electrons are sampled badly."""
     box = Box.around(found.molecule.R_ax, spacing=0.12, margin=6.0)
     rho = density_on_grid(found.basis, found.coefficients, found.occupations, box).reshape(-1)
     R_gx = np.stack(np.meshgrid(*box.axes, indexing="ij"), axis=-1).reshape(-1, 3)

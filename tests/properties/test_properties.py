@@ -15,7 +15,7 @@ from scf_cases import record, run_record, water
 
 TIGHT: dict[str, Any] = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
 DIPOLE = 1e-5
-"""Debye."""
+"""Tolerance of dipole moments against another program, Debye."""
 CASES = [
     ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}),
     ("rhf_ccpvdz", {"molecule": "alkane_03", "fitting": "RI-J and RI-K"}),

@@ -34,7 +34,7 @@ from tolerances import ENERGY
 
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 CHARGE = 1e-5
-"""Electrons, and <S^2>, against another program."""
+"""Tolerance of charges (electrons) and <S^2> against another program."""
 
 
 def label(given: dict[str, Any]) -> str:
@@ -42,15 +42,15 @@ def label(given: dict[str, Any]) -> str:
     return f"{given['molecule']}-{given['basis']}-{given['fitting'][:13]}-{form}"
 
 
-def plain(given: dict[str, Any]) -> bool:
+def reached_by_default(given: dict[str, Any]) -> bool:
     """Whether the default guess leads to the recorded solution."""
     return given["method"] in ("RHF", "UHF") and "label" not in given and given["molecule"] != "CuO"
 
 
-EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if plain(r)]
+EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if reached_by_default(r)]
 SMALL = [r for r in EVERY if r["nbf"] <= 62 or (r["nbf"] <= 114 and r["auxbasis"])]
 LARGE = [r for r in EVERY if r not in SMALL and (r["nbf"] <= 130 or r["molecule"] == "naphthalene")]
-"""Longer alkanes and ribavirin: `tools/compare_diagonalisers.py --functions 500`."""
+"""Records of larger molecules; still larger ones are compared by `tools/compare_diagonalisers.py --functions 500`."""
 
 
 def check(given: dict[str, Any]) -> None:

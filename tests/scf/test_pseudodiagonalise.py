@@ -159,7 +159,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("open_shell", {"molecule": "NO2", **OPEN}, {}),
     ("open_shell", {"molecule": "NO2", **OPEN}, {"method": "rohf", "level_shift": 0.2}),
 ]
-"""Small ones; `tools/compare_diagonalisers.py` goes through all records."""
+"""Records of small molecules; `tools/compare_diagonalisers.py` compares all."""
 
 
 def case_title(case: Any) -> str:

@@ -21,11 +21,11 @@ Record = dict[str, Any]
 
 FILE = DATA / "direct_jk.json"
 ELEMENTS = 300
-"""Stored elements of J and of K."""
+"""Number of stored elements of J and of K."""
 ROUNDING = 1e-12
-"""Relative to the largest element, with a threshold far below it."""
+"""Tolerance relative to the largest element, if the screening threshold is far smaller."""
 EXACT = 1e-10
-"""J and K against PySCF with the threshold 1e-12."""
+"""Tolerance of J and K with the screening threshold 1e-12 against PySCF."""
 
 DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
@@ -107,7 +107,7 @@ def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
 
 
 def densities(nbf: int) -> dict[str, Array]:
-    """One density of every symmetry."""
+    """A symmetric, an antisymmetric and a general density."""
     A = np.random.default_rng(3).normal(size=(nbf, nbf))
     return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}
 

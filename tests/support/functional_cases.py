@@ -49,7 +49,7 @@ LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
 """Maximum number of results in a set of points for which Libxc loses digits; zero for all other functionals. For SCAN
 these are derivatives with respect to tau near alpha = 1, which are zero in Libxc and actually below 1e-13."""
 MINORITY_FRACTIONS = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
-"""Fractions of a minority spin close to zero."""
+"""Small fractions of the density that the minority spin has."""
 
 
 @cache

@@ -16,11 +16,11 @@ from paths import DATA
 
 Array = NDArray[np.float64]
 EXACT = 1e-10
-"""J against PySCF with the threshold 1e-12."""
+"""Tolerance of J with the screening threshold 1e-12 against PySCF."""
 PER_THRESHOLD = 30.0
 """Largest error of an element of J in units of the threshold: errors of the primitive pairs of an AO pair add up."""
 MIXED = 1e-8
-"""Mixed precision against double, elements of J."""
+"""Tolerance of elements of J in mixed precision."""
 MIXED_ENERGY = 1e-7
 
 

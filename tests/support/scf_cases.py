@@ -32,7 +32,7 @@ H   0.030   1.220   0.890
 H   0.030   1.220  -0.890
 """
 DIPOLE = 1e-5
-"""Debye, against another program."""
+"""Tolerance of dipole moments against another program, Debye."""
 WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
 
 

@@ -18,7 +18,7 @@ from cuanto.backends.cpu import compiler
 from cuanto.basis import Basis, Shell
 
 PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).parents[1])))
-"""Modules of the tests, and the package that is being tested."""
+"""PYTHONPATH with the support modules of the tests and the package that is being tested."""
 FULL_PATH = os.environ["PATH"]
 POOL = "pool_run"
 """A function of the library of native threads."""
