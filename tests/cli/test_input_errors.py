@@ -317,7 +317,7 @@ def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: s
     assert set(choose_model(source, Model()).keywords) == set(before)
 
 
-def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_basis_is_refused_by_methods_without_basis(capsys: pytest.CaptureFixture[str]) -> None:
     message, given = "basis does not apply to pm6: leave it out", write_input("h.json", "pm6", "sto-3g")
     assert message in error_output(capsys, "energy", given)
     assert message in error_output(capsys, "energy", given, *MANY)

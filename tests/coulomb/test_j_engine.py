@@ -39,7 +39,7 @@ from oracles.coulomb import coulomb_matrix, exchange_matrix, hermite_coulomb_mat
 
 FOUR_CENTRE: list[dict[str, Any]] = json.loads((DATA / "integrals.json").read_text())["four_centre"]
 ROUNDING = 1e-12
-"""Relative to the largest element of J."""
+"""Tolerance relative to the largest element of J."""
 
 
 @pytest.fixture(autouse=True)

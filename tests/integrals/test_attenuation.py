@@ -285,7 +285,7 @@ def test_invalid_omega_is_refused(omega: Any) -> None:
             call()
 
 
-def test_no_omega_changes_nothing() -> None:
+def test_pairs_are_unchanged_without_omega() -> None:
     basis, _ = bundle(Case("pure", "primitive", "near", "normal", 1, 1))
     for pair in upload_pairs(basis, CpuBackend()):
         assert attenuate(pair, None) is pair

@@ -60,7 +60,7 @@ SAMPLE = [
     spec("coulomb", "hh", "i", "hgp", "group", real="float"),
 ]
 SIZES = (100, 500, 2000)
-"""Operations in the text; the unrolling limit comes next."""
+"""Numbers of operations that divide texts into four ranges of size, each of which must occur in the sample."""
 
 
 def class_cost(kernel: KernelSpec) -> Cost:
@@ -98,7 +98,7 @@ def test_sample_covers_every_kind() -> None:
 
 
 @pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
-def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
+def test_text_is_a_complete_kernel(kernel: KernelSpec) -> None:
     source = source_of(kernel)
     text = expand_kernel_macro(source.text)
     assert text.count('extern "C"') == text.count("__global__") == 1

@@ -229,7 +229,7 @@ def test_cost_of_four_centres_matches_the_text(algorithm: str) -> None:
         assert sum(map(text_operations, texts)) == cost.text_operations, name_of(class_)
 
 
-def test_other_numbers_of_the_cost_model() -> None:
+def test_bytes_and_operations_of_the_cost_model() -> None:
     for class_ in SAMPLE:
         integrals, cost = integrals_of(*class_), cost_of(*class_)
         operator, bra, ket, _ = class_

@@ -40,7 +40,7 @@ WRONG: dict[str, Any] = {
 }
 """Invalid values, by kind of option."""
 OTHER_MESSAGES = ("size", "charges")
-"""Kinds with other messages for plain data (texts such as 4GB, lists) than for Python objects."""
+"""Kinds of options whose messages differ between plain data (text such as 4GB, lists) and Python objects."""
 
 
 @pytest.fixture(autouse=True)

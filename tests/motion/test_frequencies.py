@@ -30,7 +30,7 @@ from scripted import PATHS, wait_until
 from vibration_cases import HF, PLANAR, PM6, WATER, water
 
 TOLERANCE = 0.5
-"""cm^-1."""
+"""Largest difference of wavenumbers, cm^-1."""
 OPEN_SHELL = Molecule.from_string("3\n\nN 0 0 0.14\nH 0 0.80 -0.50\nH 0 -0.80 -0.50\n", multiplicity=2)
 
 

@@ -79,11 +79,11 @@ def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> N
     """
     monkeypatch.setattr(accelerator, "GIVE_UP_ITERATIONS", 6)
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
-    rescued, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
-    assert rescued.converged
+    with_adiis, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
+    assert with_adiis.converged
     assert {"diis", "descent"} <= steps(states)
     first = next(state for state in states if state.step == "descent")
-    assert rescued.energy < first.energy
+    assert with_adiis.energy < first.energy
 
 
 def test_adiis_converges_where_diis_does_not() -> None:
@@ -92,15 +92,19 @@ def test_adiis_converges_where_diis_does_not() -> None:
     orbital = basis("def2-svp", mol)
     mixed: dict[str, Any] = {**DIRECT, "storage": "stored", "guess_mixing": 1.0, "gradient_tolerance": 1e-6}
     taken: dict[str, list[State]] = {name: [] for name in ("diis", "auto", "adiis")}
-    astray, rescued, other = (
+    unconverged, with_adiis, only_adiis = (
         cuanto.energy(mol, "uhf", orbital, **mixed, accelerator=name, on_iteration=states.append)
         for name, states in taken.items()
     )
-    assert not astray.converged and astray.iterations == 100
+    assert not unconverged.converged and unconverged.iterations == 100
     assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # DIIS is not approaching convergence
-    assert rescued.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
-    assert rescued.energy < astray.energy - 0.1
-    assert other.converged and "descent" not in steps(taken["adiis"]) and abs(other.energy - rescued.energy) < ENERGY
+    assert with_adiis.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
+    assert with_adiis.energy < unconverged.energy - 0.1
+    assert (
+        only_adiis.converged
+        and "descent" not in steps(taken["adiis"])
+        and abs(only_adiis.energy - with_adiis.energy) < ENERGY
+    )
 
 
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
@@ -133,12 +137,12 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
 @pytest.mark.parametrize("options", [{"accelerator": "diis"}, {"accelerator": "descent"}, {}])
 def test_failure_to_converge_is_reported(options: dict[str, Any]) -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
-    astray, states = run_in_core(given, max_iterations=12, **options)
-    assert not astray.converged and astray.iterations == 12
+    unconverged, states = run_in_core(given, max_iterations=12, **options)
+    assert not unconverged.converged and unconverged.iterations == 12
     assert not any(state.converged for state in states)
 
 
-def test_when_an_accelerator_is_lost() -> None:
+def test_when_an_accelerator_gives_up() -> None:
     def feed(watched: bool, energies: Any, gradients: Any) -> int:
         mine = Accelerator(ScfOptions(), HOST, watched)
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
