@@ -120,7 +120,7 @@ def test_twenty_devices_around_the_limit() -> None:
     assert finished == sorted(finished) and 3 <= sum(finished) < 20  # more memory never hurts
 
 
-class Promising(Device):
+class OverstatingDevice(Device):
     """A device that has less memory than it says, as if another process took some after the plan was made."""
 
     factor = 1.0
@@ -131,8 +131,8 @@ class Promising(Device):
 
 
 def test_integrals_are_recomputed_on_a_small_device() -> None:
-    """Also on one that promises too much."""
-    device, water = Promising(), molecule("water_01")
+    """A small device, and one that reports more memory than it has, give the energy of a large one."""
+    device, water = OverstatingDevice(), molecule("water_01")
     whole = energy(device, water)
     with limited_memory(1_400_000):
         small = energy(device, water)

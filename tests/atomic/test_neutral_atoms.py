@@ -114,7 +114,7 @@ def test_the_stored_campaign_converged_with_small_errors() -> None:
 
 @pytest.mark.parametrize("symbol", sample(SYMBOLS, 31))
 def test_atoms_in_their_default_sets(symbol: str) -> None:
-    """The same energies as in the campaign, from the core guess."""
+    """From the core guess, energies equal those of the stored campaign."""
     result = run_energy(element_job(symbol), "cpu")
     assert result.converged and result.energy == pytest.approx(ROWS[symbol]["default"]["energy"], rel=1e-12)
     assert result.atom.electrons == ATOMIC_NUMBERS[symbol] and 1 < result.virial < 1.0025

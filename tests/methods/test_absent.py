@@ -46,7 +46,7 @@ def test_known_but_absent(method: str, advice: str) -> None:
     assert str(refused.value).startswith(f"not implemented: {method}; ") and advice in str(refused.value)
 
 
-def test_what_is_there_is_not_called_absent() -> None:
+def test_available_methods_are_not_reported_as_absent() -> None:
     for name in functional_names():
         for own in (name, *aliases(name)):
             assert {kind_of(f"{u}{own}{ending}") for u in ("", "u") for ending in ("", "-d3bj", "-d4")} == {

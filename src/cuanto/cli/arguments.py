@@ -97,7 +97,7 @@ Threads = Annotated[
         "--threads",
         min=1,
         callback=_set_threads,
-        help="Threads of the CPU. \\[default: CUANTO_THREADS, else one per core]",
+        help="Number of CPU threads. \\[default: CUANTO_THREADS, else one per core]",
         rich_help_panel=PANEL,
     ),
 ]

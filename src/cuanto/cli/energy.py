@@ -75,7 +75,11 @@ Restart = Annotated[
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help=OUT_HELP, rich_help_panel=MANY)]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, help="With --out: processes; 0: only this one. \\[default: cores]", rich_help_panel=MANY),
+    typer.Option(
+        min=0,
+        help="With --out: number of processes; 0: none but this one. \\[default: one per core]",
+        rich_help_panel=MANY,
+    ),
 ]
 Scheduler = Annotated[
     str | None,

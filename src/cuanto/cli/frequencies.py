@@ -118,7 +118,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Processes; 0: only this one. \\[default: one per core; only this one on a GPU or for short runs]",
+        help="Number of processes; 0: none but this one. \\[default: one per core; 0 on a GPU and for short runs]",
         rich_help_panel=MANY,
     ),
 ]
