@@ -190,8 +190,8 @@ class Triangle:
         """Allocate one block of memory, so that it gets large pages; each row starts at a cache line."""
         elements = sum(count * self.offsets.first[i + 1] for i, count in enumerate(self.offsets.counts))
         whole = backend.xp.empty(elements * self.planes + GROUP)
-        ahead = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
-        return {"X": whole[ahead : len(whole) - GROUP + ahead]}
+        padding = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
+        return {"X": whole[padding : len(whole) - GROUP + padding]}
 
     def contraction(self, tasks: int) -> tuple[int, int]:
         """Items of the product with a density, and how many a thread takes at once."""

@@ -214,7 +214,7 @@ class CpuDigest:
     def _with_bounds(self, pairs: Sequence[PairClass]) -> list[PairClass]:
         """Compute the bounds sqrt (ab|ab) of all kets that have none."""
         missing = {i: np.zeros(p.ket.count) for i, p in enumerate(pairs) if not p.ket_bound.any()}
-        launches, alive = [], []
+        launches, kept = [], []
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
@@ -222,7 +222,7 @@ class CpuDigest:
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
-            alive.append((sides, device))
+            kept.append((sides, device))
         self.backend.launch_all(launches)
         self._matrices, self._tables = PairMatrices(self.backend, self.real), {}  # bras are sorted by their bounds next
         return [with_bounds(p, missing[i]) if i in missing else p for i, p in enumerate(pairs)]

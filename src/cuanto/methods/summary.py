@@ -54,8 +54,8 @@ def summary_rows(result: Result, gradient: bool = False) -> Iterator[Row]:
 
 
 def _level(name: str, level: float) -> Row:
-    there = isfinite(level)
-    return name, f"{level:.6f}" if there else "none", f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if there else ""
+    finite = isfinite(level)
+    return name, f"{level:.6f}" if finite else "none", f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if finite else ""
 
 
 def property_lines(result: Result) -> Iterator[str]:

@@ -40,14 +40,14 @@ def xyz_text(result: Result) -> str:
 def command_line(result: Result, command: str = "energy") -> str:
     """The command, on several lines if it is long; a comment where the command line has no option for a keyword."""
     # Names come from files: one with a line break would end the comment.
-    beyond = [
+    unavailable = [
         name if name.isidentifier() else "a keyword"
         for name, value in _keywords(result).items()
         if not _can_be_written(name, value)
     ]
-    beyond += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
-    if beyond:
-        return f"# No options for {' and '.join(beyond)}: run the Python below."
+    unavailable += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
+    if unavailable:
+        return f"# No options for {' and '.join(unavailable)}: run the Python below."
     words = [[f"cuanto {command}", file_name(result)], ["-m", result.method]]
     if result.basis_name is not None:
         words.append(["-b", result.basis_name])
