@@ -131,7 +131,7 @@ def lowered(momenta: Momenta) -> Iterator[Momenta]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
-    assert len(wanted) > 2
+    assert len(wanted) > 1
     for setting in SETTINGS:
         if algorithm == "hgp" and setting == ILL_CONDITIONED:
             continue
