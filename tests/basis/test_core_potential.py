@@ -1,4 +1,4 @@
-"""Core potentials: every format, the atoms that have them, and every complaint."""
+"""Core potentials: every format, the atoms that have them, and every error message."""
 
 import json
 from typing import Any

@@ -148,7 +148,7 @@ CLASSES: dict[str, list[tuple[int, ...]]] = {
     "2c": [(1, 0), (4, 3), (6, 5)],
     "3c": [(0, 0, 0), (1, 1, 1), (2, 1, 3), (3, 3, 4), (5, 2, 6)],
 }
-LOW = {  # what straight-line kernels are compiled for
+LOW = {  # classes with straight-line kernels
     operator: [momenta for momenta in classes if sum(momenta) < 5] for operator, classes in CLASSES.items()
 }
 

@@ -30,11 +30,11 @@ from tolerances import FORCE_CPU_CUDA
 SAMPLE = [pytest.param(row, id=key(row)) for row in references("core_potential") if row["sample"]]
 HI = "2\nHI\nI 0 0 0\nH 0 0.3 1.58\n"
 SMALL = {"I": "lanl2dz", "H": "sto-3g"}
-"""Only s and p functions: kernels for d and f functions take long to compile, and other tests have them."""
+"""A basis of s and p functions: kernels for d and f functions take long to compile and are tested elsewhere."""
 INDIUM_HYDRIDE = [[0.0, 0.0, 0.0], [0.1, 0.4, 3.4]]
-"""Bohr."""
+"""Positions, Bohr."""
 DIPOLE = 1e-6
-"""e Bohr, against another program."""
+"""Tolerance of dipole moments against another program, e Bohr."""
 
 
 @pytest.mark.parametrize("row", SAMPLE)

@@ -51,7 +51,7 @@ def work(molecule, kind, limit):
 CALCULATION = """
 def work(molecule, kind, limit):
     options = {"fitting": kind, "auxbasis": "cc-pvdz-jkfit", "max_memory": limit, "max_iterations": MAX_ITERATIONS}
-    options["storage"] = "direct"  # of exchange beside a fitted J, which would take what there is
+    options["storage"] = "direct"  # stored integrals of exchange would use all memory that is left
     options["grid"] = None if "METHOD" == "rhf" else "coarse"
     result = cuanto.energy(molecule, "METHOD", "cc-pvdz", backend="cpu", energy_tolerance=1e-10, **options)
     found = {"plan": result.notes[0], "energy": result.energy, "iterations": result.iterations}
@@ -242,7 +242,7 @@ def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pyte
 
 @pytest.mark.gpu
 def test_little_free_memory_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if other processes held the rest: the same energy, or one line below the smallest plan."""
+    """Other processes hold the rest: the energy is the same, or, below the smallest plan, there is a one-line error."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     mol, device = molecule("water_06"), get_backend("cuda")
     pool, total = device.xp.get_default_memory_pool(), device.memory()[1]

@@ -112,7 +112,7 @@ def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
 
 
 TABLE = table_flags(
-    "With --out: processes; 0: only this one. \\[default: cores]",
+    "With --out: number of processes; 0: none but this one. \\[default: one per core]",
     "With --out: Dask scheduler, such as tcp://HOST:8786.",
 )
 
@@ -141,7 +141,7 @@ Threads = Annotated[
         "--threads",
         min=1,
         callback=_set_threads,
-        help="Threads of the CPU. \\[default: CUANTO_THREADS, else one per core]",
+        help="Number of CPU threads. \\[default: CUANTO_THREADS, else one per core]",
         rich_help_panel=PANEL,
     ),
 ]

@@ -97,7 +97,7 @@ FILE_FLAGS = {
     "journal": file_flag("File of finished displacements. \\[default: NAME_freq.journal]"),
 }
 TABLE = table_flags(
-    "Processes; 0: only this one. \\[default: one per core; only this one on a GPU or for short runs]",
+    "Number of processes; 0: none but this one. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
