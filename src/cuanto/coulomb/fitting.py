@@ -51,7 +51,7 @@ class FittedJK(JKBuilder):
     """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
     `budget`: from which the memory of the integrals is reserved; by default all free memory.
-    `pairs`: those of `integrals.api.upload_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
+    `pairs`: those of `integrals.uploaded_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
     erf(omega r)/r in place of 1/r, also in the metric.
     `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
     integrals.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,11 +34,59 @@ class RowMap:
         return high * (high + 1) // 2 + low if self.packed else high * self.nbf + low
 
 
+@dataclass(frozen=True, eq=False)
+class SegmentPairs:
+    """Significant pairs (i, j) of segments of two classes; flags as for `BraBatch`.
+
+    Pair k has the products of the primitives u and v from first[k] to first[k + 1], with the overlap factors K.
+    """
+
+    a: SegmentClass
+    b: SegmentClass
+    i: Ints
+    j: Ints
+    first: Ints
+    u: Ints
+    v: Ints
+    K: Array
+    ill_conditioned: bool = False
+    loss: float = 1.0
+
+    @property
+    def shells(self) -> Shells:
+        """Momenta and forms of the two classes."""
+        return Shells((self.a.l, self.b.l), (self.a.pure, self.b.pure))
+
+    @property
+    def distances(self) -> Array:
+        """A - B of each pair."""
+        return self.a.centres[self.i] - self.b.centres[self.j]
+
+    def rows(self, row_of: RowOf) -> Ints:
+        """[pair, column a, column b, function a, function b] -> row."""
+        ao_a = self.a.ao[self.i][:, :, None, None, None] + np.arange(self.a.functions)[:, None]
+        ao_b = self.b.ao[self.j][:, None, :, None, None] + np.arange(self.b.functions)
+        return np.ascontiguousarray(row_of(ao_a, ao_b).reshape(len(self.i), -1))
+
+
+def class_pairs(classes: int) -> list[tuple[int, int]]:
+    """Pairs of numbers of classes, the higher momentum first, and high momenta first, so that the last launches are
+    short."""
+    return [(x, y) for x in reversed(range(classes)) for y in reversed(range(x + 1))]
+
+
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
+    """Pairs of two classes (la >= lb) as bras; arguments as for `select_pairs`."""
+    return [_batch(found, found.rows(row_of)) for found in select_pairs(a, b, same, threshold, split)]
+
+
+def select_pairs(
+    a: SegmentClass, b: SegmentClass, same: bool, threshold: float, split: bool = True
+) -> list[SegmentPairs]:
     """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: put ill-conditioned pairs in
-    separate batches.
+    separate lists.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
@@ -52,26 +100,22 @@ def pair_batches(
     if a.l + b.l:
         # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
         size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
-    keep = size > threshold
-    if not keep.all():
-        s, x, y, alpha, beta, K, R2, size = (array[keep] for array in (s, x, y, alpha, beta, K, R2, size))
+    keep = np.flatnonzero(size > threshold)
+    s, x, y, K = s[keep], x[keep], y[keep], K[keep]
     ill_conditioned, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
     if split and b.l:
-        R = np.sqrt(R2)
+        R, alpha, beta = np.sqrt(R2[keep]), alpha[keep], beta[keep]
         ill_conditioned[s[_loses_digits(b.l, alpha, beta, R)]] = True
-        loss = _cancellation(b.l, alpha, beta, R, size, s, len(i))
-    batches = []
+        loss = _cancellation(b.l, alpha, beta, R, size[keep], s, len(i))
+    found = []
     for flag in (False, True) if ill_conditioned.any() else (False,):
-        mine = ill_conditioned[s] == flag if ill_conditioned.any() else slice(None)
-        present = np.zeros(len(i), dtype=bool)
-        present[s[mine]] = True
-        if present.any():
-            numbers, pairs = (np.cumsum(present) - 1)[s[mine]], np.flatnonzero(present)
-            primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
-            rows = _pair_rows(a, b, i[pairs], j[pairs], row_of)
-            worst = float(loss[pairs].max())
-            batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag, worst))
-    return batches
+        mine = np.flatnonzero(ill_conditioned[s] == flag) if ill_conditioned.any() else slice(None)
+        counts = np.bincount(s[mine], minlength=len(i))
+        pairs = np.flatnonzero(counts)
+        if len(pairs):
+            lists = (i[pairs], j[pairs], range_starts(counts[pairs]), x[mine], y[mine], K[mine])
+            found.append(SegmentPairs(a, b, *lists, flag, float(loss[pairs].max())))
+    return found
 
 
 def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints) -> tuple[Ints, Ints, Ints]:
@@ -108,19 +152,11 @@ def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: 
     return largest / result
 
 
-def _batch(
-    a: SegmentClass,
-    b: SegmentClass,
-    i: Ints,
-    j: Ints,
-    primitives: tuple[Ints, Ints, Ints, Array, Array, Array],
-    rows: Ints,
-    ill_conditioned: bool,
-    loss: float,
-) -> BraBatch:
-    """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
-    s, x, y, alpha, beta, K = primitives
-    AB = a.centres[i] - b.centres[j]
+def _batch(found: SegmentPairs, rows: Ints) -> BraBatch:
+    """The records of pairs."""
+    a, b, i, j = found.a, found.b, found.i, found.j
+    s = np.repeat(np.arange(len(i)), np.diff(found.first))
+    alpha, beta, AB = a.exponents[found.u], b.exponents[found.v], found.distances
     p = alpha + beta
     record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster; transposed at the end
     AB_xs = np.take(AB.T, s, axis=1)
@@ -132,17 +168,17 @@ def _batch(
     record[1:4], record[11:14] = _two_sum(start, np.where(near_a, record[4:7], record[7:10]))
     record[10] = 0.5 / p
     record[SIZE] = 0.0
-    products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
+    products = a.coefficients[found.u][:, :, None] * b.coefficients[found.v][:, None, :]
     return BraBatch(
-        Shells((a.l, b.l), (a.pure, b.pure)),
+        found.shells,
         a.columns * b.columns,
-        range_starts(np.bincount(s, minlength=len(i))).astype(np.int32),
+        found.first.astype(np.int32),
         np.ascontiguousarray(record.T),
-        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
+        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * found.K)[:, None],
         AB,
         rows,
-        ill_conditioned,
-        loss,
+        found.ill_conditioned,
+        found.loss,
     )
 
 
@@ -170,10 +206,3 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     total = x + y
     shift = total - x
     return total, (x - (total - shift)) + (y - shift)
-
-
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints, row_of: RowOf) -> Ints:
-    """[pair, column a, column b, function a, function b] -> row."""
-    ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
-    ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)
-    return np.ascontiguousarray(row_of(ao_a, ao_b).reshape(len(i), -1))
