@@ -19,6 +19,8 @@ FOUR_CENTRE_LOSS = 50.0
 """The same for the product of the factors of the two pairs of a quartet."""
 
 
+ROUNDING_MARGIN = 0.1
+"""Added to the largest exponent of an overlap factor, so that rounding never excludes a significant product."""
 RowOf = Callable[[Ints, Ints], Ints]
 """Rows of pairs of basis functions in a result."""
 
@@ -78,51 +80,81 @@ def class_pairs(classes: int) -> list[tuple[int, int]]:
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb) as bras; arguments as for `select_pairs`."""
-    return [_batch(found, found.rows(row_of)) for found in select_pairs(a, b, same, threshold, split)]
+    """Significant pairs of two classes as bras; arguments as for `Candidates.of` and `select_pairs`."""
+    chosen = select_pairs(a, b, Candidates.of(a, b, same), threshold, split)
+    return [_batch(found, found.rows(row_of)) for found in chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """All pairs (i, j) of segments of two classes, and all products of their primitives; independent of positions.
+
+    Product k of primitives u and v belongs to pair `pair[k]` and decays as exp(-decay[k] R^2).
+    """
+
+    i: Ints
+    j: Ints
+    pair: Ints
+    u: Ints
+    v: Ints
+    decay: Array
+
+    @classmethod
+    def of(cls, a: SegmentClass, b: SegmentClass, same: bool) -> Candidates:
+        """Pairs of two classes (la >= lb), each pair once for the `same` class."""
+        i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
+        pair, within = range_members(a.sizes[i] * b.sizes[j])
+        inner = b.sizes[j][pair]
+        u, v = a.first[i][pair] + within // inner, b.first[j][pair] + within % inner
+        alpha, beta = a.exponents[u], b.exponents[v]
+        return cls(i, j, pair, u, v, alpha * beta / (alpha + beta))
 
 
 def select_pairs(
-    a: SegmentClass, b: SegmentClass, same: bool, threshold: float, split: bool = True
+    a: SegmentClass, b: SegmentClass, candidates: Candidates, threshold: float, split: bool = True
 ) -> list[SegmentPairs]:
-    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: put ill-conditioned pairs in
-    separate lists.
+    """The significant ones among all pairs of two classes; `split`: put ill-conditioned pairs in separate lists.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
-    i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
-    AB = a.centres[i] - b.centres[j]
-    s, x, y = _primitive_pairs(a, b, i, j)
-    alpha, beta = a.exponents[x], b.exponents[y]
-    p, R2 = alpha + beta, (AB**2).sum(axis=1)[s]
+    i, j = candidates.i, candidates.j
+    x, y, z = (a.centres[:, axis][i] - b.centres[:, axis][j] for axis in range(3))
+    R2_ij = x * x + y * y + z * z
+    R2 = R2_ij[candidates.pair]
+    kept = np.flatnonzero(candidates.decay * R2 < _longest_decay(a, b, float(R2_ij.max(initial=0.0)), threshold))
+    pair, u, v, R2 = candidates.pair[kept], candidates.u[kept], candidates.v[kept], R2[kept]
+    alpha, beta = a.exponents[u], b.exponents[v]
+    p = alpha + beta
     K = np.exp(-alpha * beta / p * R2)
-    size = K / p * a.largest[x] * b.largest[y]
+    size = K / p * a.largest[u] * b.largest[v]
     if a.l + b.l:
         # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
         size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
-    keep = np.flatnonzero(size > threshold)
-    s, x, y, K = s[keep], x[keep], y[keep], K[keep]
+    kept = np.flatnonzero(size > threshold)
+    pair, u, v, K = pair[kept], u[kept], v[kept], K[kept]
     ill_conditioned, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
     if split and b.l:
-        R, alpha, beta = np.sqrt(R2[keep]), alpha[keep], beta[keep]
-        ill_conditioned[s[_loses_digits(b.l, alpha, beta, R)]] = True
-        loss = _cancellation(b.l, alpha, beta, R, size[keep], s, len(i))
+        R, alpha, beta = np.sqrt(R2[kept]), alpha[kept], beta[kept]
+        ill_conditioned[pair[_loses_digits(b.l, alpha, beta, R)]] = True
+        loss = _cancellation(b.l, alpha, beta, R, size[kept], pair, len(i))
     found = []
     for flag in (False, True) if ill_conditioned.any() else (False,):
-        mine = np.flatnonzero(ill_conditioned[s] == flag) if ill_conditioned.any() else slice(None)
-        counts = np.bincount(s[mine], minlength=len(i))
+        mine = np.flatnonzero(ill_conditioned[pair] == flag) if ill_conditioned.any() else slice(None)
+        counts = np.bincount(pair[mine], minlength=len(i))
         pairs = np.flatnonzero(counts)
         if len(pairs):
-            lists = (i[pairs], j[pairs], range_starts(counts[pairs]), x[mine], y[mine], K[mine])
+            lists = (i[pairs], j[pairs], range_starts(counts[pairs]), u[mine], v[mine], K[mine])
             found.append(SegmentPairs(a, b, *lists, flag, float(loss[pairs].max())))
     return found
 
 
-def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints) -> tuple[Ints, Ints, Ints]:
-    """Pair, first and second primitive of all products of primitives of the pairs (i, j)."""
-    s, within = range_members(a.sizes[i] * b.sizes[j])
-    inner = b.sizes[j][s]
-    return s, a.first[i][s] + within // inner, b.first[j][s] + within % inner
+def _longest_decay(a: SegmentClass, b: SegmentClass, R2: float, threshold: float) -> float:
+    """Exponent of the overlap factor beyond which no product within the squared distance R2 is significant."""
+    if threshold <= 0.0:
+        return np.inf
+    p = float(a.exponents.min() + b.exponents.min())
+    size = float(a.largest.max() * b.largest.max()) * max(1.0, 1.0 / p, R2) ** (0.5 * (a.l + b.l)) / p
+    return float(np.log(size / threshold)) + ROUNDING_MARGIN
 
 
 def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> Flags:

@@ -10,7 +10,7 @@ from cuanto.backends.base import Backend, Launch
 from cuanto.basis import Basis
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import upload_groups
-from cuanto.integrals.pairs import RowMap, class_pairs, select_pairs
+from cuanto.integrals.pairs import Candidates, RowMap, class_pairs, select_pairs
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.abi import COULOMB_BRA
 from cuanto.kernels.shell_pairs import shell_pairs_source
@@ -19,14 +19,18 @@ PAIR_THRESHOLD = 1e-18
 """Primitive pairs below this contribute nothing in double precision."""
 
 
+MAX_KEPT = 2**22
+"""Number of products of primitives up to which lists of candidates are kept for other positions: 80 MB at most."""
+
+
 def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
     """All pairs of shells, to share them between several kinds of integrals; rows are p n + q."""
     classes, row_of = segments(basis), RowMap(basis.nbf, packed=False)
-    chosen = [
-        (x, y, pairs)
-        for x, y in class_pairs(len(classes))
-        for pairs in select_pairs(classes[x], classes[y], x == y, PAIR_THRESHOLD)
-    ]
+    known, chosen = basis.of_shells(_few_candidates), []
+    for x, y in class_pairs(len(classes)):
+        a, b = classes[x], classes[y]
+        candidates = known.get((x, y)) or Candidates.of(a, b, x == y)
+        chosen += [(x, y, pairs) for pairs in select_pairs(a, b, candidates, PAIR_THRESHOLD)]
     lists: list[dict[str, Any]] = [
         {"u": pairs.u, "v": pairs.v, "first": pairs.first.astype(np.int32), "shell": pairs.distances}
         for _, _, pairs in chosen
@@ -54,6 +58,14 @@ def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
         )
     backend.launch_all(launches)
     return batches
+
+
+def _few_candidates(basis: Basis) -> dict[tuple[int, int], Candidates]:
+    """Candidates by the numbers of their classes, unless they are too many to be kept."""
+    classes = segments(basis)
+    if sum(len(one.exponents) for one in classes) ** 2 > MAX_KEPT:
+        return {}
+    return {(x, y): Candidates.of(classes[x], classes[y], x == y) for x, y in class_pairs(len(classes))}
 
 
 def _arrays(one: SegmentClass) -> dict[str, Any]:
