@@ -135,11 +135,10 @@ class BatchQuadrature(Quadrature):
         """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
         xp = self.backend.xp
         given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
-        out, point_xg = xp.zeros((self.atoms, 3)), xp.zeros((3, len(self.grid.w_g)))
+        out = xp.zeros((self.atoms, 3))
         fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
-            points = batch.tables["task_point"][:, None] + xp.arange(batch.points)
             for s in range(len(given)):
                 common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
                 weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
@@ -152,9 +151,8 @@ class BatchQuadrature(Quadrature):
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    point_xg[:, points] += force.sum(axis=2)
-        if moving:
-            self._launch("atoms", point_xg.shape[1], {"own": self.grid.atom_g, "point": point_xg, "out": out})
+                    own = {"own": self.grid.atom_g, "force": force, "out": out}
+                    self._launch("atoms", batch.tasks * batch.points, {**batch.tables, **own})
         return np.asarray(self.backend.to_host(out))
 
     @cached_property
