@@ -14,9 +14,9 @@ from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
-from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.methods.ahead import compile_energy, compile_gradient
