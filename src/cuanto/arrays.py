@@ -30,7 +30,7 @@ class SparseMatrix:
         return SparseMatrix(self.column, self.row, self.value, self.shape[::-1])
 
     @cached_property
-    def compressed(self) -> tuple[Ints, Ints, Array]:
+    def compressed_rows(self) -> tuple[Ints, Ints, Array]:
         """Compressed rows: start of each row and end of the last, columns (ascending in a row), values."""
         order = np.lexsort((self.column, self.row))
         return range_starts(np.bincount(self.row, minlength=self.shape[0])), self.column[order], self.value[order]

@@ -198,7 +198,7 @@ def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, cap
     assert kept(1e9) == 12 and not caplog.records
     assert kept((diis.OTHER_MATRICES + 3 * 5) * matrix) == 5
     assert len(caplog.messages) == 1 and "keeps 5 instead of 12" in caplog.messages[0]
-    assert kept(0.0) == 2 and "memory is short" in caplog.messages[2]
+    assert kept(0.0) == 2 and "of memory are missing" in caplog.messages[2]
 
 
 def test_easy_molecules_need_no_descent() -> None:
