@@ -16,7 +16,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """The elements of a matrix that are not zero; those at the same place are added."""
+    """The nonzero elements of a matrix; several for the same row and column are added."""
 
     row: Ints
     column: Ints

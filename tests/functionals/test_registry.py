@@ -79,7 +79,7 @@ def test_parts_by_label() -> None:
         ("b3lpy", r"unknown functional 'b3lpy'; did you mean b3lyp, .*\?"),
         ("pbe-0-0", r"unknown functional 'pbe-0-0'; did you mean pbe0.*\?"),
         ("gga_x_pbee", r".*did you mean gga_x_pbe.*"),
-        ("qqqqqq", r"unknown functional 'qqqqqq'; `cuanto functionals` lists those there are"),
+        ("qqqqqq", r"unknown functional 'qqqqqq'; `cuanto functionals` lists the available ones"),
     ],
 )
 def test_unknown_names_get_suggestions(given: str, line: str) -> None:

@@ -36,8 +36,8 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("r2scan-3c", "composite methods"),
         ("gfn2-xtb", "use mndo, am1, pm3, pm6 or rm1"),
         ("pm7", "use pm6"),
-        ("hse06", "`cuanto functionals` lists those there are"),
-        ("m06", "`cuanto functionals` lists those there are"),
+        ("hse06", "`cuanto functionals` lists the available ones"),
+        ("m06", "`cuanto functionals` lists the available ones"),
     ],
 )
 def test_known_but_absent(method: str, advice: str) -> None:

@@ -15,7 +15,7 @@ from cuanto.log import logger
 T = TypeVar("T")
 
 NEEDED, LATER = range(2)
-"""Priorities: a calculation waits for it, or uses something else meanwhile."""
+"""Priorities: a calculation waits for the result, or uses another kernel meanwhile."""
 
 
 def ready(future: Future[Any]) -> bool:

@@ -93,7 +93,7 @@ class Basis:
 
     @cached_property
     def spherical(self) -> bool:
-        """Whether all d, f, ... functions are pure (with s and p functions only: all functions)."""
+        """Whether all d, f, ... functions are pure; in a basis of s and p functions those of the highest l count."""
         highest = max((shell.l for shell in self.shells), default=0)
         return all(shell.pure for shell in self.shells if shell.l == highest or shell.l >= 2)
 

@@ -100,7 +100,7 @@ def md(
 
 
 def run_md(job: Job) -> int:
-    """Move the atoms of the only molecule of a job; 0, since an SCF that does not converge is an error."""
+    """Move the atoms of the only molecule of a job; returns 0, since an SCF that does not converge raises an error."""
     from cuanto.interfaces.sources import choose_model
     from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface

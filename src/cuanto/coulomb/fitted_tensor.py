@@ -29,8 +29,8 @@ from cuanto.integrals.engine import Engine
 class ThreeCentre:
     """The integrals (pq|P) of a basis and a fitting basis.
 
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: those of
-    `integrals.api.upload_pairs`, if they exist.
+    `omega` (1/Bohr): that of the attenuated operator erf(omega r)/r, which then replaces 1/r, also in the metric.
+    `pairs`: those of `integrals.api.upload_pairs`, if they exist.
     """
 
     basis: Basis

@@ -239,8 +239,8 @@ class Steps:
         return found
 
     def add_up(self, parts: Sequence[tuple[Any, int]]) -> list[Any]:
-        """Sums of potentials of classes of bras, each given as ([part, ...], number of positive parts); the others
-        count negative."""
+        """Sums of potentials of classes of bras, each given as ([part, ...], number of positive parts); the other
+        parts are subtracted."""
         sums, launches = [], []
         for V, plus in parts:
             sums.append(self.backend.xp.empty(V.shape[1]))

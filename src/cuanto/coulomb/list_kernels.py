@@ -114,7 +114,7 @@ class ListKernels:
         return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
 
     def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> Program | None:
-        """A straight-line kernel, if it is the fastest one and can be had without delay."""
+        """A straight-line kernel, if it is the fastest one and available without delay."""
         schedule = self.backend.traits.schedule
         if schedule not in ("auto", "thread"):
             return None

@@ -59,14 +59,17 @@ class SegmentClass:
 
 
 KEPT = 8
-"""Lists of shells whose classes are kept for other positions of their atoms."""
+"""Number of lists of shells whose classes are kept for other positions of their atoms."""
 Structure = tuple[tuple[Shell, ...], tuple[tuple[SegmentClass, Ints], ...]]
 _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
 _structures: OrderedDict[int, Structure] = OrderedDict()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first; cached, and only moved if its shells are those of an earlier one."""
+    """The classes of a basis, low momenta first.
+
+    They are cached; if an earlier basis had the same shells, its classes are only moved to the new positions.
+    """
     if basis not in _known:
         _known[basis] = tuple(replace(one, centres=basis.R_ax[atoms]) for one, atoms in _structure(basis))
     return _known[basis]

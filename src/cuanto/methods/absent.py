@@ -7,7 +7,7 @@ import re
 from cuanto.errors import InputError
 
 DAMPING = "cuanto has D3 with Becke-Johnson damping (-d3bj) and D4 (-d4)"
-FUNCTIONAL = "`cuanto functionals` lists those there are"
+FUNCTIONAL = "`cuanto functionals` lists the available ones"
 CORRELATION = (
     "wave-function correlation; use a functional such as b3lyp-d4 or wb97x, hf, or a semiempirical method such as pm6"
 )

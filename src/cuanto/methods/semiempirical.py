@@ -50,7 +50,7 @@ MAX_STABILITY_ORBITALS = 2000
 """Largest number of orbitals for which stability is tested by default: the test keeps dozens of vectors of o x v
 numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
-"""Options of molecules that are computed together."""
+"""Options with which molecules can be computed together."""
 
 
 @dataclass(frozen=True, eq=False)

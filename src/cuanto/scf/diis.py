@@ -23,9 +23,9 @@ LARGE_HISTORY_BYTES = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
 """Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
-OWN = 1e-5
-"""Part of a difference of own errors that newer ones must leave."""
-CARRIED = 0.05
+MIN_OWN_PART = 1e-5
+"""A difference of errors is used only if at least this part of it is independent of newer differences."""
+MIN_CARRIED_PART = 0.05
 """The same for a pair of another geometry."""
 MIN_ENTRIES = 2
 """Fewest entries of a history."""
@@ -160,13 +160,13 @@ class History:
         last, others = self._slots[-1], self._slots[-2::-1]
         B_nn, V_nm = self._errors_nn, self._overlaps_nm
         own_nn = B_nn[np.ix_(others, others)] - B_nn[others, last][:, None] - B_nn[others, last] + B_nn[last, last]
-        T_kn = independent(own_nn, OWN)
+        T_kn = independent(own_nn, MIN_OWN_PART)
         along_k = T_kn @ (B_nn[others, last] - B_nn[last, last])
         both_km = T_kn @ (V_nm[others] - V_nm[last])
         rest_m = V_nm[last] - along_k @ both_km
         _, cosines, directions = np.linalg.svd(both_km, full_matrices=False)
         sines = 1.0 - np.minimum(cosines, 1.0) ** 2  # squared, of the angles between both spaces
-        factor = np.where(sines > CARRIED**2, 1.0 / np.maximum(sines, CARRIED**2), 0.0) - 1.0
+        factor = np.where(sines > MIN_CARRIED_PART**2, 1.0 / np.maximum(sines, MIN_CARRIED_PART**2), 0.0) - 1.0
         d_m = -(rest_m + (factor * (directions @ rest_m)) @ directions)
         own = -(along_k + both_km @ d_m) @ T_kn
         return np.append(own[::-1], 1.0 - own.sum()), d_m

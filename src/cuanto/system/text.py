@@ -1,6 +1,6 @@
-"""Parsing of numbers and of hand-written text files, and quoting in one-line messages.
+"""Reading of text files, parsing of numbers in them, and quoting of text in one-line messages.
 
-Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
+Parsing is stricter than float() and int(), which accept '1_0', digits of other scripts and 'infinity'.
 """
 
 import errno
@@ -16,9 +16,9 @@ from typing import Any
 from cuanto.errors import InputError, require
 
 MAX_FILE_BYTES = 256 << 20
-"""Bytes of the largest text that is read: tens of thousands of structures."""
+"""Size of the largest file that is read: enough for tens of thousands of structures."""
 LONGEST_WAIT = 30.0
-"""Seconds without anything from a pipe after which it is given up."""
+"""Seconds to wait for data from a pipe before giving up."""
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
@@ -55,7 +55,7 @@ def parse_whole(text: str) -> int | None:
 
 
 def parse_numbers(tokens: Sequence[str]) -> list[float]:
-    """Finite real numbers; the first token that is none is named in the error."""
+    """Finite real numbers; the error quotes the first token that is not one."""
     values = [parse_finite(token) for token in tokens]
     if None in values:
         raise InputError(f"expected a number, found {quote(tokens[values.index(None)])}")
@@ -63,7 +63,7 @@ def parse_numbers(tokens: Sequence[str]) -> list[float]:
 
 
 def listed_numbers(values: Any) -> list[float]:
-    """Numbers of a list in JSON, which may be strings."""
+    """Numbers of a JSON list whose entries may be strings."""
     require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
     return parse_numbers([str(value).strip() for value in values])
 
@@ -106,7 +106,7 @@ def _read_pipe(descriptor: int) -> bytes:
     data, end = b"", time.monotonic() + LONGEST_WAIT
     while len(data) <= MAX_FILE_BYTES:
         if not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
-            raise OSError(errno.ETIMEDOUT, f"nothing came out of the pipe for {LONGEST_WAIT:g} s")
+            raise OSError(errno.ETIMEDOUT, f"the pipe delivered no data for {LONGEST_WAIT:g} s")
         piece = os.read(descriptor, 1 << 20)
         if not piece:
             return data
