@@ -1,6 +1,7 @@
 """The orthonormal basis of the SCF, and the device on which its linear algebra runs.
 
-Canonical and symmetric orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), doi:10.1016/S0065-3276(08)60339-1.
+Canonical and symmetric orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970),
+doi:10.1016/S0065-3276(08)60339-1.
 """
 
 from __future__ import annotations
