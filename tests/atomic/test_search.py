@@ -87,7 +87,7 @@ def test_failures_are_skipped_and_reported() -> None:
 def test_an_accuracy_out_of_reach_keeps_the_largest_set_and_warns(scan: str) -> None:
     found, _ = walk(Chain("X", (3, 2), -1.0, 1e-15, 12, START, scan))
     assert found.ranges == {"s": (1, 12), "p": (1, 12)} and not found.accurate
-    assert "no set of up to 12 functions reaches 1.0e-15" in found.warnings[0]
+    assert "no set of up to 12 functions reaches an error of 1.0e-15" in found.warnings[0]
 
 
 def test_starts() -> None:

@@ -47,6 +47,7 @@ SYSTEMS = (
     System("alkane_18", "cc-pvdz", True),
     System("CuO", "6-31g**", False),
     System("water_01", "cc-pv5z", True),
+    System("alkane_08", "cc-pvdz", True),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import Verbose
+from cuanto.cli.arguments import Device, Verbose
 from cuanto.cli.atom import (
     Contract,
     ContractX2C,
@@ -21,7 +21,7 @@ from cuanto.cli.atom import (
     Optimiser,
     OptimiserName,
 )
-from cuanto.cli.energy import NOT_CONVERGED, Device
+from cuanto.cli.calculate import NOT_CONVERGED
 
 Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 

@@ -94,7 +94,7 @@ def extras() -> Finding:
             installed.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             missing.append(f"{package} ({purpose})")
-    rest = f"; not installed: {', '.join(missing)}" if missing else ""
+    rest = f"; not installed: {', '.join(missing)}: `pip install 'cuanto[all]'`" if missing else ""
     return (", ".join(installed) or "none") + rest, None
 
 
@@ -109,7 +109,9 @@ def processor() -> Finding:
 
     simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
     widest = [*simd.get("baseline", []), *simd.get("found", [])][-1:]
-    threads = f"{cores()} threads " + ("(CUANTO_THREADS)" if os.environ.get("CUANTO_THREADS") else "(cores usable)")
+    threads = f"{cores()} threads " + (
+        "(CUANTO_THREADS)" if os.environ.get("CUANTO_THREADS") else "(one for each usable core)"
+    )
     return f"{platform.machine()}, {threads}, vectors: {(widest or ['unknown'])[0]}", None
 
 

@@ -153,7 +153,7 @@ class Contraction:
 
 
 def _nonzero(C: SparseMatrix, backend: Backend) -> dict[str, Any]:
-    start, index, value = C.compressed_rows()
+    start, index, value = C.compressed_rows
     arrays: dict[str, NDArray[Any]] = {"start": start.astype(np.int32), "index": index.astype(np.int32), "value": value}
     return {"rows": C.shape[0], "columns": C.shape[1], **backend.upload(arrays)}
 
