@@ -169,7 +169,7 @@ class Chain:
         assert outcome.energy is not None and error is not None
         if error > self.threshold:
             self._warnings.append(
-                f"no set of up to {self.size} functions reaches an error of {self.threshold:.1e}: the best has {error:.1e}"
+                f"no set of up to {self.size} functions reaches an error of {self.threshold:.1e}, only {error:.1e}"
             )
         return SearchResult(
             self.element,
