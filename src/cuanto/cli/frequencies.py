@@ -97,7 +97,7 @@ FILE_FLAGS = {
     "journal": file_flag("File of finished displacements. \\[default: NAME_freq.journal]"),
 }
 TABLE = table_flags(
-    "Number of processes; 0: none but this one. \\[default: one per core; 0 on a GPU and for short runs]",
+    "Number of processes; 0: compute in this one. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
@@ -159,7 +159,7 @@ def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
 def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, scheduler: str | None) -> int:
     """Frequencies of many molecules as a table."""
     if "journal" in job.outputs:
-        raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
+        raise InputError("--journal is for single molecules; a table has its own journal: leave out --journal or --out")
     from cuanto.motion.thermochemistry import Conditions
 
     Conditions(**analysis.conditions)  # reports wrong values once, not for every molecule
@@ -207,7 +207,7 @@ def _compute(
 
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
-    """Write the geometry that the imaginary modes have led to."""
+    """Write the geometry reached by following imaginary modes."""
     from cuanto.report.reproduce import xyz_text
 
     assert vibrations.result is not None

@@ -22,9 +22,9 @@ from cuanto.terms.base import Term
 UNSTABLE_CURVATURE = -5e-6
 """Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
 CLEARLY_UNSTABLE = -1e-4
-"""Hartree: a negative curvature that no error explains."""
+"""Hartree: curvatures below this are too negative to be errors."""
 TOLERANCE = 1e-3
-"""Residual of the eigenvector: its direction matters, not its digits."""
+"""Residual at which the eigenvector is accurate enough: only its approximate direction matters."""
 TOLERANCE_NEAR_ZERO = 1e-4
 """The same for a curvature near zero, whose error is the residual squared over the distance to the next curvature."""
 TOLERANCE_FLAT = 1e-5
@@ -32,7 +32,7 @@ TOLERANCE_FLAT = 1e-5
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
-"""Largest number of products of the Hessian in a search for the lowest curvature."""
+"""Largest number of products with the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
 """Hartree: energies in both directions of a mode that differ less are equal by symmetry."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
@@ -43,9 +43,9 @@ ESCAPE_NORMS = (0.3, 0.1, 0.03)
 class Mode:
     """Lowest curvature (Hartree) and its direction: angles of all splits as one vector, of norm 1.
 
-    `newton`: angles to the lowest energy in the space that was examined, by its slopes and positive curvatures;
-    `gain`: how much lower that is (Hartree); `change_spq`: the density's change on the way there, on the backend. In a
-    flat valley both are larger than a small gradient suggests.
+    `newton`: angles of a Newton step to the lowest energy within the examined space; `gain`: how much lower that energy
+    is (Hartree); `change_spq`: the change of the density in that step, on the backend. In a flat valley both are larger
+    than a small gradient suggests.
     """
 
     curvature: float
