@@ -18,7 +18,7 @@ WARP = 32
 SHARED_TARGET = 48 * 1024
 """Bytes of shared memory of a block, if a warp needs no more."""
 EXPAND_LIMIT = 20_000
-"""Estimated operations of an expansion above which loops replace straight-line code: about (fd|."""
+"""Estimated operations of an expansion above which loops replace straight-line code; bras from about (fd| have more."""
 MAX_EACH = 2
 """Maximum number of products of the ket's functions per thread, as long as a warp is large enough."""
 ARGUMENTS = parse_arguments(
