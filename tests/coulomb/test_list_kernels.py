@@ -73,8 +73,8 @@ def test_texts_of_larger_classes_are_left_to_the_helper() -> None:
     class_ = ("coulomb", pairs.bra.shells, pairs.bra.shells, "hgp")
     assert entry(pairs) == "quartet_block_list"
     assert list(EXPECTED) == [(class_, 1, "double")]
-    class_cost.cache_clear()  # other tests of this process may know it
-    class_cost(*class_)  # as the helper does
+    class_cost.cache_clear()  # it may be cached by other tests
+    class_cost(*class_)  # the helper process computes the cost
     cache.flush()
     assert entry(pairs) == "coulomb_fs_fs_hgp_thread_double_1_list"
     assert len(EXPECTED) == 1
@@ -105,7 +105,7 @@ def test_chunks_share_the_buffer() -> None:
     D = device.to_device(np.ones((1, 9, 9)))
     digest.add(D, ones, (0.0, np.inf), None, None)
     (chunks,) = seen
-    assert len(chunks) == 21  # six classes of pairs, each with itself and those before it
+    assert len(chunks) == 21  # pairs of six classes: 6 * 7 / 2
     for limit in (8 * chunks[0].numbers, 100_000):
         groups = list(digest._together(chunks, limit))
         assert [chunk for group in groups for chunk in group] == chunks and len(groups) > 1

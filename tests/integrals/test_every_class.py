@@ -99,7 +99,7 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
     straight, larger = set[Momenta](), dict[Momenta, int]()
     for momenta in classes(operator):
         if larger.keys() & set(lowered(momenta)):
-            larger[momenta] = 10**9  # larger than its lower neighbour; the size does not matter
+            larger[momenta] = 10**9  # only larger than its lower neighbour; the exact size does not matter
             continue
         size, cpu, cuda = operations(operator, momenta, form, algorithm)
         if cpu if name == "cpu-lane" else cuda:

@@ -221,7 +221,7 @@ def test_cpu_vectors_agree_with_mpmath(tmp_path: Path, real: str, lanes: int, ma
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["-march=native"], []])
 def test_zig_agrees_with_mpmath(tmp_path: Path, flags: list[str]) -> None:
-    command = [sys.executable, "-m", "ziglang", "c++", "-nostdlib++"]  # it would first build a C++ runtime
+    command = [sys.executable, "-m", "ziglang", "c++", "-nostdlib++"]  # otherwise zig builds a C++ runtime first
     check(cpu_evaluate(cpu_library(tmp_path, {}, command, flags), "fixed", "double"), "double")
 
 
