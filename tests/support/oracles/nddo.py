@@ -159,7 +159,7 @@ def local_repulsion(A: Side, B: Side, R: Array) -> Array:
         for p, q in {(i, j), (j, i)}:
             for r, t in {(k, l), (l, k)}:
                 W[:, p, q, r, t] = value
-    if min(A.orbitals, B.orbitals) > 1:  # the only choice that is invariant under rotation about the axis
+    if min(A.orbitals, B.orbitals) > 1:  # this value makes the integrals invariant under rotation about the axis
         value = 0.5 * (W[:, 1, 1, 1, 1] - W[:, 1, 1, 2, 2])
         for p, q in ((1, 2), (2, 1)):
             W[:, p, q, 1, 2] = W[:, p, q, 2, 1] = value
