@@ -55,7 +55,7 @@ def test_small_classes_have_straight_line_kernels() -> None:
     assert entry(pairs, schedule="quartet_block") == "quartet_block_list"
 
 
-def test_general_kernels_serve_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_general_kernels_are_used_until_others_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimtProgram, "ready", property(lambda self: False))
     (pairs,) = pairs_of((1, 1))
     assert entry(pairs) == "quartet_block_list"
@@ -88,7 +88,7 @@ def test_index_tables_where_expansions_do_not_fit() -> None:
     assert not kernels.expanded and not on_device.expansions
 
 
-def test_work_that_does_not_repay_a_compilation() -> None:
+def test_little_work_uses_general_kernels() -> None:
     device = Device()
     device.traits = replace(device.traits, worth_compiling=1e12)
     (pairs,) = pairs_of((0, 1))
