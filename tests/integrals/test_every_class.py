@@ -31,7 +31,9 @@ def in_turn(name: str, momenta: Iterable[Momenta], form: str, setting: str = SET
     turn = TURN.get(name)
     if turn is None:
         return set(momenta)
-    limit = LARGE if name == "simt-group" and setting != SETTINGS[0] else 99 if FORMS[form] else LARGEST
+    limit = 99 if FORMS[form] else LARGEST
+    if name == "simt-group" and setting != SETTINGS[0]:
+        limit = LARGE
     return {one for one in momenta if (sum(one) + FORMS[form]) % 2 == turn and sum(one) < limit}
 
 

@@ -182,7 +182,8 @@ def kohn_sham(name: str) -> Calculation:
 def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
     """Tests the sum of all terms, for every family and both spin cases."""
     problem = kohn_sham(name).problem()
-    frame, spins = problem.frame, 2 if name.startswith("u") else 1
+    frame = problem.frame
+    spins = 2 if name.startswith("u") else 1
     rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
     C_spi = np.stack([X_pm @ np.linalg.qr(rng.normal(size=(X_pm.shape[1], 5)))[0] for _ in range(spins)])
     C_spi *= np.sqrt(2.0) if spins == 1 else 1.0

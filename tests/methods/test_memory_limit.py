@@ -234,7 +234,8 @@ def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pyte
     peaks, found = [], []
     for share in (None, 0.5):
         gc.collect()  # otherwise garbage of the last run could be freed during this one, and the peak would be too low
-        peak, limit = Peak(), None if share is None else share * peaks[0]
+        peak = Peak()
+        limit = None if share is None else share * peaks[0]
         with peak.hook:
             found.append(cuanto.gradient(mol, "rhf", "cc-pvdz", max_memory=limit, **options).gradient)
         peaks.append(peak.bytes)

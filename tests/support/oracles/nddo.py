@@ -94,7 +94,8 @@ def with_d(i: int, j: int) -> Distribution:
     pair = (NAMES[i], NAMES[j])
     shells = "".join(sorted((SHELL[i], SHELL[j]), key="spd".index))
     found = EXPANSION.get(pair) or EXPANSION.get(pair[::-1], {})
-    monopole, others = "0dd" if shells == "dd" else "0", f"{shells} core" if "d" not in shells else shells
+    monopole = "0dd" if shells == "dd" else "0"
+    others = shells if "d" in shells else f"{shells} core"
     return [(c, pole, shells, monopole if pole == "q" else others) for pole, c in found.items()]
 
 
