@@ -310,7 +310,7 @@ def test_without_relativity(symbol: str) -> None:
     error = (plain.energy - NUMERICAL[symbol]) / abs(NUMERICAL[symbol])
     assert 0 < error < (3e-8 if symbol in ("Au", "At", "Rn") else 2e-8)
     assert plain.virial == pytest.approx(2.0, abs=2e-7)
-    # both species of an l are the same without relativity
+    # without relativity, spinors with j = l - 1/2 and j = l + 1/2 are equal
     table_of = {one.label: one for one in plain.spinors}
     for label, one in table_of.items():
         if label.endswith("-"):

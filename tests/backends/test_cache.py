@@ -245,7 +245,7 @@ def impossible_folder(kind: str, tmp_path: Path) -> Path:
     path = tmp_path / "fixed"
     path.mkdir()
     path.chmod(0o500)
-    return Path("/proc/self") if os.access(path, os.W_OK) else path  # root writes anywhere but there
+    return Path("/proc/self") if os.access(path, os.W_OK) else path  # root can write everywhere else
 
 
 ELSEWHERE = """

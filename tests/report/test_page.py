@@ -117,7 +117,7 @@ def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
     assert {"Hirshfeld", "CM5", "HOMO\u22123", "LUMO+3", "Dipole arrow"} <= set(page.text)
     assert "Quadrupole moment / (Debye Angstrom): xx" in page.words
     np.testing.assert_allclose(json.loads(embedded(html))["dipole"], water.dipole_debye, rtol=0, atol=1e-4)
-    assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # hints of both curves
+    assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # tooltips of both curves
 
 
 def test_an_energy_that_did_not_converge_looks_like_it(schema: dict[str, Any]) -> None:

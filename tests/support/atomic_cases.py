@@ -17,7 +17,7 @@ from cuanto.atomic.pairs import Triangle
 from cuanto.atomic.species import exchange_factors
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
-from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR
+from cuanto.system.nuclear_sizes import BOHR_IN_FEMTOMETRES
 from oracles import atomic as slow
 from paths import DATA
 
@@ -73,7 +73,7 @@ def fermi_nucleus(rms: float, thickness: float = 2.3) -> list[tuple[float, float
 
     weights, R = spheres(float(brentq(error, 1.0, 10.0)))
     kept = weights > 1e-14
-    return list(zip(weights[kept].tolist(), (R[kept] / FEMTOMETRES_IN_BOHR).tolist(), strict=True))
+    return list(zip(weights[kept].tolist(), (R[kept] / BOHR_IN_FEMTOMETRES).tolist(), strict=True))
 
 
 def random_basis(seed: int, sizes: tuple[int, ...], low: float = -2.0, high: float = 8.0) -> AtomBasis:
