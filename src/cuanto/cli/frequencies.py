@@ -208,10 +208,8 @@ def _compute(
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
     """Write the geometry that the imaginary modes have led to."""
-    from cuanto.report.reproduce import xyz_text
-
     assert vibrations.result is not None
-    write_text(path, xyz_text(vibrations.result))
+    vibrations.result.to_xyz(path)
     if not quiet:
         console.print(f" the last geometry is in {path}", markup=False, style="dim")
 

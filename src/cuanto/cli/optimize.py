@@ -33,8 +33,6 @@ EXAMPLES = examples(
 )
 SEARCH = "Search"
 DEFAULT_OUTPUTS = {"trajectory": "{name}_opt.xyz", "structure": "{name}_optimized.xyz"}
-ENERGY_ONLY_FILES = ("checkpoint", "restart")
-"""Output files of single-point energies, which an optimisation does not write."""
 
 
 def _search(type_: Any, name: str, **more: Any) -> Any:
