@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
-from cuanto.cli.calculate import Job, job_given, write_files, write_schema
+from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
 from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.many import run_given
 from cuanto.cli.show import count, print_heading
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError
 from cuanto.files import write_text
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> OptimizationResult:
     """Optimise one molecule, write its files and print every step."""
     from cuanto.interfaces.sources import choose_model
+    from cuanto.methods import SEMIEMPIRICAL
     from cuanto.motion.optimize import Search
     from cuanto.motion.settings import Settings
 
@@ -133,7 +134,8 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         assert model.method is not None
         settings = Settings.of(**job.settings)
         search = Search(source.molecule, model.method, model.basis, settings, dict(model.keywords))
-        _require_applicable(search.surface.method, outputs)
+        if search.surface.method.lower() in SEMIEMPIRICAL:
+            refuse_files(job, outputs, ("molden",), search.surface.method)
         basis = "" if model.basis is None else f"/{model.basis}"
         heading = partial(print_heading, console, source.molecule, model.method, basis)
         journal = Path(f"{outputs['trajectory']}.journal")
@@ -148,13 +150,6 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
     write_outputs(outcome, outputs, source)
     print_end(console, outcome, source.label, outputs, job.quiet)
     return outcome
-
-
-def _require_applicable(method: str, outputs: Mapping[str, str]) -> None:
-    from cuanto.methods import SEMIEMPIRICAL
-
-    if "molden" in outputs and method.lower() in SEMIEMPIRICAL:
-        raise InputError(f"--molden does not apply to {method}: leave it out")
 
 
 class StepTable:
