@@ -80,7 +80,7 @@ def energy(
         field=field,
         **options,
     )
-    return _warned(solve(request, on_iteration))
+    return _warn_unconverged(solve(request, on_iteration))
 
 
 def gradient(
@@ -98,7 +98,7 @@ def gradient(
     unless `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
     request = Request.of(molecule, method, basis, **tight_keywords(options))
-    return _warned(solve(request, on_iteration, gradient=True))
+    return _warn_unconverged(solve(request, on_iteration, gradient=True))
 
 
 def gradient_along_path(
@@ -108,10 +108,10 @@ def gradient_along_path(
     have the same state.
     """
     request = replace(Request.of(molecule, method, basis, **tight_keywords(options)), single_point=False)
-    return _warned(solve(request, gradient=True))
+    return _warn_unconverged(solve(request, gradient=True))
 
 
-def _warned(result: Result) -> Result:
+def _warn_unconverged(result: Result) -> Result:
     """Return the result; if it did not converge, warn the caller of the public function."""
     if not result.converged:
         many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"

@@ -54,7 +54,7 @@ class StorePlan:
 class Budget:
     """Bytes that a calculation may allocate on its device.
 
-    `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
+    `max_memory` limits the `whole_process`, or the arrays alone (always on a device with separate memory). The free
     memory is a limit as well. Only the fraction `share` of the limits is used (see `retry_with_less_memory`).
     """
 

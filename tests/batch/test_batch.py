@@ -373,7 +373,7 @@ def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
     (path := tmp_path / "t.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\n")
     found = entries_of(str(path), Model("pm6"), None, None)
     assert [entry.molecule is not None for entry in found] == [True, True, False]
-    assert "structure 3: announces 2 atoms but has only 1" in found[2].problem
+    assert "structure 3: line 1 says 2 atoms, but only 1" in found[2].problem
     assert len(structures(xyz(0.7) + "2\n")) == 2 and len(structures(xyz(0.7) + xyz(0.8) + "garbage")) == 3
 
 

@@ -14,7 +14,7 @@ from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
-from cuanto.integrals.api import upload_pairs
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from direct_reference import DEVICES, Array, close, densities
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 from oracles import integrals as reference

@@ -218,5 +218,5 @@ def test_odd_cores_take_an_unpaired_electron() -> None:
     assert (doublet.multiplicity, doublet.valence_multiplicity, doublet.n_alpha, doublet.n_beta) == (2, 1, 9, 9)
     assert valence.with_core_electrons([55, 0]) is valence
     assert valence.with_core_electrons([0, 0]).nelectron == 74
-    with pytest.raises(InputError, match="2 atoms need as many numbers of core electrons"):
+    with pytest.raises(InputError, match="2 atoms need 2 numbers of core electrons"):
         mol.with_core_electrons([1])

@@ -79,11 +79,11 @@ def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> N
     """
     monkeypatch.setattr(accelerator, "GIVE_UP_ITERATIONS", 6)
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
-    with_adiis, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
-    assert with_adiis.converged
+    found, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
+    assert found.converged
     assert {"diis", "descent"} <= steps(states)
     first = next(state for state in states if state.step == "descent")
-    assert with_adiis.energy < first.energy
+    assert found.energy < first.energy
 
 
 def test_adiis_converges_where_diis_does_not() -> None:
@@ -111,10 +111,10 @@ def test_adiis_converges_where_diis_does_not() -> None:
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals in which an occupied one is slightly mixed with an empty one no longer belong to the
     energy."""
-    genuine, angles = loop.diagonalise_blocks, [0.0]
+    original, angles = loop.diagonalise_blocks, [0.0]
 
     def rotated(*given: Any) -> tuple[Any, Any]:
-        found_jm, levels = genuine(*given)
+        found_jm, levels = original(*given)
         homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
         pair = found_jm[:, [homo, lumo]]
         found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
@@ -198,7 +198,7 @@ def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, cap
     assert kept(1e9) == 12 and not caplog.records
     assert kept((diis.OTHER_MATRICES + 3 * 5) * matrix) == 5
     assert len(caplog.messages) == 1 and "keeps 5 instead of 12" in caplog.messages[0]
-    assert kept(0.0) == 2 and "memory is short" in caplog.messages[2]
+    assert kept(0.0) == 2 and "of memory are missing" in caplog.messages[2]
 
 
 def test_easy_molecules_need_no_descent() -> None:
@@ -217,10 +217,10 @@ def test_dipole_moments_must_converge() -> None:
         7e-7, 8e-7
     )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
-    careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
-    assert careless.iterations < careful.iterations
-    assert np.abs(careful.dipole_debye - given["dipole_debye"]).max() < DIPOLE
-    assert np.abs(careless.dipole_debye - given["dipole_debye"]).max() > DIPOLE
+    loose, strict = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
+    assert loose.iterations < strict.iterations
+    assert np.abs(strict.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert np.abs(loose.dipole_debye - given["dipole_debye"]).max() > DIPOLE
 
 
 def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:

@@ -20,7 +20,7 @@ from cuanto.atomic.nucleus import RADII, Model, Nucleus
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.errors import InputError, require
-from cuanto.system.text import quote, read_text, shown
+from cuanto.system.text import format_path, quote, read_text
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
@@ -73,7 +73,7 @@ def read_input(path: str | os.PathLike[str]) -> AtomInput:
 
 def parse_input(text: str, source: str = "input") -> AtomInput:
     """Parse the text of an input file; every error message begins with `source`."""
-    reader = NamelistReader(text, shown(source))
+    reader = NamelistReader(text, format_path(source))
     if reader.title[:1] in ("$", "&"):
         raise reader.error(f"expected a title, found the group {quote(reader.title.split()[0])}")
     if len(reader.title) > 200:

@@ -67,7 +67,7 @@ class EvaluationLog:
             return
         lines, plain = list(self._file.read()), json.loads(json.dumps(problem))
         if not lines:
-            require(self._file.broken_off('{"problem"'), f"{path} is not a log of an optimisation; give another name")
+            require(self._file.is_truncated('{"problem"'), f"{path} is not a log of an optimisation; give another name")
             self._file.append({"problem": plain})
             return
         if (stored := lines[0].get("problem")) != plain:

@@ -99,7 +99,7 @@ class HostLinalg:
 
     @property
     def copied_rows(self) -> int:
-        """Each thread copies a chunk of rows, and writes as many."""
+        """Each thread copies a chunk of rows and writes another of the same size."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
     @property
@@ -204,7 +204,7 @@ class HostLinalg:
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
         scratch = 8 * 2 * SOLVED_AT_ONCE * naux
-        # Whatever the number of threads: the order of the sums in a product depends on its number of rows.
+        # Independent of the number of threads, because the order of sums in a product depends on its number of rows.
         chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // CHUNKS_SOLVED))
         self._backend.launch_all([Launch(program, count, values, scratch, grain=chunk)])
 

@@ -122,7 +122,7 @@ class _Task:
 
 @dataclass
 class Batch:
-    """A calculation of many entries; as a context manager it stops its workers in the end."""
+    """A calculation of many entries; as a context manager it stops its workers at the end."""
 
     entries: Sequence[Entry]
     table: Table | None = None

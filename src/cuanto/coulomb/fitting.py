@@ -51,7 +51,7 @@ class FittedJK(JKBuilder):
     """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
     The memory of the integrals is reserved from `budget`, by default all free memory.
-    `pairs`: those of `integrals.api.upload_pairs`, if they exist. `omega` (1/Bohr): that of the attenuated operator
+    `pairs`: those of `integrals.uploaded_pairs`, if they exist. `omega` (1/Bohr): that of the attenuated operator
     erf(omega r)/r, which then replaces 1/r, also in the metric.
     `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
     integrals.

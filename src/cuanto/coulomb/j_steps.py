@@ -154,7 +154,7 @@ class Contraction:
 
 
 def _nonzero(C: SparseMatrix, backend: Backend) -> dict[str, Any]:
-    start, index, value = C.compressed()
+    start, index, value = C.compressed_rows
     arrays: dict[str, NDArray[Any]] = {"start": start.astype(np.int32), "index": index.astype(np.int32), "value": value}
     return {"rows": C.shape[0], "columns": C.shape[1], **backend.upload(arrays)}
 
@@ -321,7 +321,7 @@ class Launcher:
     """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities; 0: they do not
     interact.
 
-    `room`: bytes for the potentials of one density. Kets are divided into fewer chunks where it is short.
+    `room`: bytes for the potentials of one density. Kets are divided into fewer chunks if it is not sufficient.
     """
 
     def __init__(

@@ -152,7 +152,7 @@ class ListKernels:
         record, lanes = (pairs.ket["ket_record"], BLOCK) if is_ket else (pairs.bra["bra_record"], 1)
         fields = pairs.ket["ket_fields"] if is_ket else pairs.bra["bra_fields"]
         functions = prod(pairs.host.functions)
-        width = md_list.padded(functions) if is_ket else functions
+        width = md_list.padded_width(functions) if is_ket else functions
         primitives = record.size // fields
         numbers = primitives * hermite_count(sum(shells.l)) * width
         if self.expanded + numbers * self.real.itemsize > self.room:

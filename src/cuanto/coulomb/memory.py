@@ -107,7 +107,7 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
         columns = COLUMNS
         if sizes.column:
             most = min(sizes.columns, COLUMNS + (limit - sizes.in_core) // sizes.column)
-            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # as many in each pass
+            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # equal passes
         expected = max(sizes.in_core, sizes.running + (columns - COLUMNS) * sizes.column)
         return Plan("in-core", total, total, columns, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:

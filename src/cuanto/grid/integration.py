@@ -46,7 +46,7 @@ class Integration:
         return self.w_g @ e_g, self.w_g @ rho_scg[:, 0].sum(axis=0), potential_scg
 
     def response(self, rho_scg: Any, change_scg: Any) -> Any:
-        """Change of the potentials to first order, by central differences with a step of its own at every point.
+        """Change of the potentials to first order, by central differences with a different step at every point.
 
         A common step would make densities negative where the changed orbitals decay more slowly than the density.
         """

@@ -330,7 +330,7 @@ def semiempirical_energies(
 ) -> list[SemiempiricalResult]:
     """Results of many molecules in the order given; those of one composition are computed together.
 
-    Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
+    Matrices are small: on a CPU every thread works on different molecules, with linear algebra on one thread.
     Results of molecules computed together have no density matrix. If options other than the energy and gradient
     tolerances are given, each molecule is computed separately.
     """

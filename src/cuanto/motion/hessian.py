@@ -41,6 +41,7 @@ grid onto itself. A grid has a fixed orientation: with 302 points the use of sym
 0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 points by less than 0.1.
 """
 EXACT = 1e-6
+"""Largest error of a matrix element of an operation that maps the axes of the coordinates onto each other."""
 MIN_PARALLEL_SECONDS = 20.0
 """Seconds of work in one process below which no others are started."""
 MEMORY_SHARE = 0.8

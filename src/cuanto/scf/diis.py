@@ -35,7 +35,7 @@ class History:
     """The last Fock matrices, densities and errors of one calculation or of a batch.
 
     `size` entries, or as many as fit into the `free` bytes. `batched`: the first axis of all arrays counts
-    calculations, each with an extrapolation of its own.
+    calculations, each with a separate extrapolation.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class History:
         room = self._free() - OTHER_MATRICES * matrix
         size = self.size if room > self.size * entry else max(MIN_ENTRIES, int(room // entry))
         if size < self.size:
-            logger.warning("DIIS keeps %d instead of %d matrices: memory is short", size, self.size)
+            logger.warning("DIIS keeps %d instead of %d matrices: there is too little memory", size, self.size)
         if (missing := size * entry - room) > 0:
-            logger.warning("memory is short by %.1f GB: the system may kill this process", missing / 1e9)
+            logger.warning("%.1f GB of memory are missing: the system may kill this process", missing / 1e9)
         return size
 
     def absorb(self, products: Any) -> Any:
@@ -154,8 +154,8 @@ class History:
     def _with_carried(self) -> tuple[Array, Array]:
         """Coefficients of own entries, oldest first, and of carried pairs that minimise the combined error.
 
-        That is the last error plus differences of own ones, orthonormalised, plus carried ones. Directions of these
-        that nearly are in the space of the own ones are left out.
+        The combined error is the last error plus orthonormalised differences of own errors plus carried ones. Carried
+        directions that nearly lie in the space of the own ones are left out.
         """
         last, others = self._slots[-1], self._slots[-2::-1]
         B_nn, V_nm = self._errors_nn, self._overlaps_nm

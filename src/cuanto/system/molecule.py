@@ -21,7 +21,7 @@ from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quote, read_text, shown
+from cuanto.system.text import format_path, quote, read_text
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -80,8 +80,8 @@ class Molecule:
         Charge and multiplicity default to `charge=` and `mult=` on the comment line, else to 0 and the lowest possible
         multiplicity. Dummy atoms (X) are left out.
         """
-        found = parse_xyz(read_text(path, "XYZ file"), shown(path))
-        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
+        found = parse_xyz(read_text(path, "XYZ file"), format_path(path))
+        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{format_path(path)}: ")
 
     @classmethod
     def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
@@ -96,7 +96,7 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ, QCSchema (JSON) or Molden file, recognised by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
-        return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
+        return cls.from_text(text, charge, multiplicity, source=format_path(path), name=Path(path).stem)
 
     @classmethod
     def from_text(
@@ -234,7 +234,7 @@ class Molecule:
         counts = np.array(core_electrons, dtype=np.int64)
         if np.array_equal(counts, self.nuclei.core_electrons):
             return self
-        require(counts.shape == (self.natom,), f"{self.natom} atoms need as many numbers of core electrons")
+        require(counts.shape == (self.natom,), f"{self.natom} atoms need {self.natom} numbers of core electrons")
         molecule = copy(self)
         object.__setattr__(molecule, "nuclei", Nuclei(self.nuclei.protons, counts))
         left, multiplicity = molecule.nelectron, molecule.valence_multiplicity

@@ -24,7 +24,7 @@ _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def format_path(path: str | os.PathLike[str]) -> str:
     """Format a path for messages: as it is if it fits on a line, else quoted."""
     text = os.fspath(path)
     return text if text.isprintable() and len(text) <= 200 else quote(text, 200)
@@ -62,7 +62,7 @@ def parse_numbers(tokens: Sequence[str]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def listed_numbers(values: Any) -> list[float]:
+def parse_json_numbers(values: Any) -> list[float]:
     """Numbers of a JSON list whose entries may be strings."""
     require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
     return parse_numbers([str(value).strip() for value in values])
@@ -70,17 +70,17 @@ def listed_numbers(values: Any) -> list[float]:
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
-    shown = quote(os.fspath(path), 200)
+    name = quote(os.fspath(path), 200)
     try:
         data = file_bytes(path)
     except FileNotFoundError:
-        raise InputError(f"{what} {shown} does not exist") from None
+        raise InputError(f"{what} {name} does not exist") from None
     except IsADirectoryError:
-        raise InputError(f"{what} {shown} is a directory, not a file") from None
+        raise InputError(f"{what} {name} is a directory, not a file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{what} {shown} cannot be read: {reason}") from None
-    return decode(data, f"{what} {shown} is not a text file")
+        raise InputError(f"{what} {name} cannot be read: {reason}") from None
+    return decode(data, f"{what} {name} is not a text file")
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:

@@ -59,12 +59,12 @@ def _atom_count(line: str, source: str) -> int:
 
 def _check_length(lines: list[str], natom: int, source: str) -> None:
     found = len(lines) - 2
-    require(found >= natom, f"{source}: announces {natom} atoms but has only {max(found, 0)} lines of atoms")
+    require(found >= natom, f"{source}: line 1 says {natom} atoms, but only {max(found, 0)} lines of atoms follow")
     if found == natom:
         return
     if parse_whole(next(line for line in lines[2 + natom :] if line.strip()).strip()) is not None:
         raise InputError(f"{source}: has more than one structure; give a file with one of them")
-    raise InputError(f"{source}: announces {natom} atoms but has {found} lines of atoms")
+    raise InputError(f"{source}: line 1 says {natom} atoms, but {found} lines of atoms follow")
 
 
 def _check_columns(comment: str, source: str) -> None:

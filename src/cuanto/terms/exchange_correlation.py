@@ -39,7 +39,7 @@ def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
 
 
 class ExchangeCorrelation(Term):
-    """E = int e(rho, |grad rho|^2, tau); exact exchange is a term of its own.
+    """E = int e(rho, |grad rho|^2, tau); exact exchange is a separate term.
 
     `potential`: the functional on a backend, compiled while the grid is made. `electrons`: integral of the last
     density, whose error is a measure of the quality of the grid.

@@ -108,7 +108,7 @@ def library_path(source: Source) -> Path:
 def start_compiler(
     content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a session of its own, which outlives this process; `low_priority`: at the lowest priority."""
+    """Start compiling in a new session, which outlives this process; `low_priority`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
     # The child seals and renames the result, so that it is complete or absent whatever happens to this process, which

@@ -207,7 +207,7 @@ def _fill_with_nan(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArr
 
 
 def _unwrap(x: Any) -> Any:
-    """The memory behind device arrays, also in sequences; host arrays are refused."""
+    """The memory of device arrays, also of those in sequences; host arrays are refused."""
     if isinstance(x, DeviceArray):
         return x._memory
     if isinstance(x, np.ndarray):
