@@ -39,23 +39,10 @@ def _search(type_: Any, name: str, **more: Any) -> Any:
     return Annotated[type_ | None, typer.Option(name, rich_help_panel=SEARCH, **more)]
 
 
-class Convergence(StrEnum):
-    """Names of the convergence criteria in `cuanto.motion.criteria`."""
-
-    LOOSE = "loose"
-    NORMAL = "normal"
-    TIGHT = "tight"
-    VERYTIGHT = "verytight"
-
-
-class Coordinates(StrEnum):
-    """Names of the coordinate systems in `cuanto.motion.walker`."""
-
-    TRIC = "tric"
-    DLC = "dlc"
-    HDLC = "hdlc"
-
-
+Convergence = StrEnum("Convergence", ["LOOSE", "NORMAL", "TIGHT", "VERYTIGHT"])
+"""Names of the convergence criteria in `cuanto.motion.criteria`."""
+Coordinates = StrEnum("Coordinates", ["TRIC", "DLC", "HDLC"])
+"""Names of the coordinate systems in `cuanto.motion.walker`."""
 SEARCH_FLAGS = {
     "convergence": _search(Convergence, "--convergence", help="Convergence criteria. \\[default: normal]"),
     "freeze": _search(
