@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import cuanto
+from coordinates import value_of
 from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.motion import walker
-from cuanto.motion.constraints import read_constraints, value_of
+from cuanto.motion.constraints import read_constraints
 from cuanto.motion.optimize import Step, optimize
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule

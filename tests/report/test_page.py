@@ -300,7 +300,7 @@ def test_methods_without_a_basis_and_two_spins() -> None:
 
 def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(reproduce.file_name(water)).write_text(reproduce.xyz_text(water))
+    water.to_xyz(reproduce.file_name(water))
     words = shlex.split(reproduce.command_line(water).replace("\\\n", ""))
     assert "energy_tolerance=1e-08" in words
     done = CliRunner().invoke(app, [*words[1:], "--json", "again.json", "--backend", "cpu"])
