@@ -17,7 +17,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """The elements of a matrix that are not zero; those at the same place are added."""
+    """The nonzero elements of a matrix; several for the same row and column are added."""
 
     row: Ints
     column: Ints
@@ -30,7 +30,7 @@ class SparseMatrix:
         return SparseMatrix(self.column, self.row, self.value, self.shape[::-1])
 
     @cached_property
-    def compressed(self) -> tuple[Ints, Ints, Array]:
+    def compressed_rows(self) -> tuple[Ints, Ints, Array]:
         """Compressed rows: start of each row and end of the last, columns (ascending in a row), values."""
         order = np.lexsort((self.column, self.row))
         return range_starts(np.bincount(self.row, minlength=self.shape[0])), self.column[order], self.value[order]

@@ -20,7 +20,7 @@ from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budg
 from oracles import integrals as reference
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
-"""Tolerances of fitted matrices against PySCF by omega; PySCF leaves out other functions of a singular metric."""
+"""Tolerances against PySCF by omega; PySCF removes other functions from a singular metric than we do."""
 LONG_RANGE_FIT = 1e-7
 """Tolerance of fitted against exact matrices for omega below one half, with a fitting set made for 1/r."""
 SCREENED = 1e-10

@@ -60,7 +60,7 @@ SMALL = [
 
 @cache
 def exact(setting: Setting, operator: str) -> tuple[Basis, Basis, Array]:
-    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint cannot.
+    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint is not accurate.
 
     Of (P|Q) between high momenta libcint has six digits for small omega. Without libcint (as on a GPU node) the table
     kernel is used, which CPU tests compare with libcint; the reference is slower.
@@ -207,7 +207,7 @@ def by_blocks(kind: str, schedule: str) -> Backend:
 @pytest.mark.parametrize("schedule", ["block-per-integral", "block-per-quartet"])
 @pytest.mark.parametrize("kind", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_block_schedules(kind: str, schedule: str) -> None:
-    """They implement only McMurchie-Davidson, whichever algorithm is requested."""
+    """Block schedules use McMurchie-Davidson, whichever algorithm is requested."""
     check(by_blocks(kind, schedule), "3c", SMALL[0], "hgp")
 
 
@@ -285,7 +285,7 @@ def test_invalid_omega_is_refused(omega: Any) -> None:
             call()
 
 
-def test_no_omega_changes_nothing() -> None:
+def test_pairs_are_unchanged_without_omega() -> None:
     basis, _ = bundle(Case("pure", "primitive", "near", "normal", 1, 1))
     for pair in upload_pairs(basis, CpuBackend()):
         assert attenuate(pair, None) is pair

@@ -1,6 +1,6 @@
 """Fingerprints of a sample of kernels: generated code is not committed, its hash and cost are.
 
-python tests/support/golden.py rewrites golden.json after an intended change of kernels
+After an intended change of kernels, `python tests/support/golden.py` rewrites golden.json.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Basis:
         if shells and not 0 <= min(s.atom for s in shells) <= max(s.atom for s in shells) < len(positions):
             raise InputError(f"a shell is on an atom that is not one of the {len(positions)} given")
         potentials = tuple([None] * len(positions) if core_potentials is None else core_potentials)
-        require(len(potentials) == len(positions), f"{len(positions)} atoms need as many core potentials or None")
+        require(len(potentials) == len(positions), f"{len(positions)} atoms need a core potential or None for each")
         positions.setflags(write=False)
         basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {}, potentials)
         return basis
@@ -116,7 +116,7 @@ class Basis:
 
     @cached_property
     def spherical(self) -> bool:
-        """Whether all d, f, ... functions are pure (with s and p functions only: all functions)."""
+        """Whether all d, f, ... functions are pure; in a basis of s and p functions those of the highest l count."""
         highest = max((shell.l for shell in self.shells), default=0)
         return all(shell.pure for shell in self.shells if shell.l == highest or shell.l >= 2)
 

@@ -1,4 +1,4 @@
-"""The three-centre integrals of density fitting, behind one protocol for every kind of storage.
+"""The three-centre integrals of density fitting, with one protocol for every kind of storage.
 
 All, some or none of the integrals are stored, as rows of every function (`fitting_rows`) or in blocks of functions
 (`fitting_blocks`); the others are computed when they are needed (`fitting_direct`). Consumers use B_pqP = sum_Q (pq|Q)
@@ -29,8 +29,8 @@ from cuanto.integrals.engine import Engine
 class ThreeCentre:
     """The integrals (pq|P) of a basis and a fitting basis.
 
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: those of
-    `integrals.uploaded_pairs`, if they exist.
+    `omega` (1/Bohr): that of the attenuated operator erf(omega r)/r, which then replaces 1/r, also in the metric.
+    `pairs`: those of `integrals.uploaded_pairs`, if they exist.
     """
 
     basis: Basis
@@ -106,7 +106,7 @@ class FittedTensor(Protocol):
 class StoredRows(CoulombSums):
     """Rows of (pq|P), or of B_pqP after `solve`; `table` [p, q]: row of a pair, -1 for none.
 
-    `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: rows with p >= q, if they lie together.
+    `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: ranges of the rows with p >= q, if contiguous.
     """
 
     def __init__(self, integrals: ThreeCentre, table: Ints, pairs: Iterable[BraBatch], ranges: Any = None) -> None:

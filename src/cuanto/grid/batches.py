@@ -2,7 +2,7 @@
 
 Values of functions, gathering, sums and scattering are kernels; the products are the array library's batched ones.
 A piece has as many points as one of `SIZES`, and functions padded to a multiple of `ROWS`. Rare sizes are padded to the
-next one, if that costs less than launches of their own.
+next one, if that costs less than separate launches.
 """
 
 from __future__ import annotations

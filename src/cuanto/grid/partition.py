@@ -42,7 +42,8 @@ class Groups:
 
 
 def divide(points: Points, edge: float, fraction: float) -> Groups:
-    """Inner shells (`fraction` of them) by atom, all other points by cubes of this edge; near points stay together."""
+    """Group the points of inner shells (a `fraction` of them) by atom and all others by cubes, so that near points stay
+    together."""
     atoms = int(points.atom_g.max()) + 1
     low_x = points.r_gx.min(axis=0)
     index_gx = ((points.r_gx - low_x) / edge).astype(np.int64)
@@ -145,7 +146,7 @@ def _shell_envelopes(basis: Basis) -> _ShellEnvelopes:
 
 
 class ShellReaches:
-    """The reach of the shells of a basis, on a backend; `sizes`, `first`: their functions.
+    """The reach of the shells of a basis, on a backend; `sizes` and `first`: number of functions and first function.
 
     The mark of a list is a sum of random numbers of its shells: equal marks mean equal lists (with 100,000 lists the
     probability of an error is below 1e-9).

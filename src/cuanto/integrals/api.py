@@ -210,7 +210,7 @@ def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
 
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto", omega: float | None = None) -> Any:
-    """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
+    """(P|Q); with `omega` (1/Bohr) the operator is erf(omega r)/r instead of 1/r, as in `eri_3c` and `eri_4c`."""
     device, naux = resolve(backend), check_basis(aux, "aux").nbf
     out = _allocate(Budget(device), "(P|Q)", (naux, naux))
     bras = [attenuate(shell_batch(group, coulomb=True), omega) for group in segments(aux)]

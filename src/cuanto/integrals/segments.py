@@ -61,7 +61,10 @@ _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first; cached, and only moved if its shells are those of an earlier one."""
+    """The classes of a basis, low momenta first.
+
+    They are cached; if an earlier basis had the same shells, its classes are only moved to the new positions.
+    """
     if basis not in _known:
         _known[basis] = tuple(replace(one, centres=basis.R_ax[atoms]) for one, atoms in basis.of_shells(_segments))
     return _known[basis]

@@ -32,15 +32,15 @@ class NuclearRepulsion(Term):
             distances = np.linalg.norm(surroundings.positions - molecule.R_ax[a], axis=1)
             if (near := np.flatnonzero(distances < MIN_DISTANCE)).size:
                 R_x = surroundings.positions[near[0]]
-                raise InputError(f"the point charge at {R_x.tolist()} Bohr sits on atom {a + 1}")
+                raise InputError(f"the point charge at {R_x.tolist()} Bohr coincides with atom {a + 1}: move it away")
             self.energy += float(Z_a[a] * np.sum(surroundings.charges / distances))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """Independent of the density."""
+        """The constant energy, without a Fock matrix."""
         return self.energy, None
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Forces between nuclei, and between nuclei and point charges."""
+        """dE/dR_ax of the atoms, followed by that of the point charges."""
         molecule, surroundings = self._molecule, self._surroundings
         Z_a = molecule.nuclei.charges.astype(float)
         R_cx = np.concatenate([molecule.R_ax, surroundings.positions])
