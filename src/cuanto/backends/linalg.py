@@ -159,7 +159,7 @@ class HostLinalg:
         """Factorise and invert in place, recursively: halves by products in our threads, small blocks by LAPACK."""
         n = len(A)
         if n <= FACTOR_BLOCK:
-            return _small_inverse_factor(A)
+            return A, blas.invert_factor(A)
         middle = -(-n // 2)
         first, smallest = self.inverse_factor(A[:middle, :middle])
         if smallest < 0:
@@ -226,15 +226,6 @@ class HostLinalg:
         return C_k
 
 
-def _small_inverse_factor(A: Array) -> tuple[Array, float]:
-    lapack = blas.scipy_linalg().lapack
-    factor, failed = lapack.dpotrf(A, lower=1, clean=1)
-    if failed:
-        return A, -1.0
-    A[...] = lapack.dtrtri(factor, lower=1)[0]
-    return A, float(np.diagonal(factor).min()) ** 2
-
-
 def _leading(A: Array) -> tuple[Array, int, bool]:
     """The matrix for BLAS: with contiguous rows or columns, their leading dimension, and whether it is transposed."""
     A = np.asarray(A, dtype=np.float64)
@@ -268,7 +259,16 @@ def add_squares(
 
 
 class Library(Protocol):
-    """Functions of a device's libraries that its array module lacks."""
+    """Functions of a device's libraries that its array module lacks or whose first use is slow there."""
+
+    def cholesky(self, A: Any) -> Any:
+        """Lower Cholesky factor of a matrix, the upper triangle undefined, or factors of a stack with zeros there."""
+
+    def inverses(self, A: Any) -> Any:
+        """Inverses of a stack of matrices."""
+
+    def eigh(self, A: Any) -> tuple[Any, Any]:
+        """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 
     def lower_gram(self, A: Any) -> Any:
         """A A^T of a matrix, its lower triangle only."""
@@ -298,9 +298,8 @@ class DeviceLinalg:
         return blas.threads(usable_cores() if n >= MANY_ORBITALS else 1)
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
-        """Diagonalise by the array library."""
-        values, vectors = self._xp.linalg.eigh(A)
-        return values, vectors
+        """Diagonalise by the device's library."""
+        return self._library.eigh(A)
 
     def product(self, A: Any, B: Any) -> Any:
         """Multiply by the array library."""
@@ -340,11 +339,11 @@ class DeviceLinalg:
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
         """Invert by products, which are faster than the library's triangular inverse."""
-        L = self._xp.linalg.cholesky(A)
+        L = self._library.cholesky(A)
         smallest = float(self._xp.diagonal(L).min())  # NaN if there is no factor
         if not smallest > 0.0:
             return None, -1.0
-        return self._xp.ascontiguousarray(inverse_triangle(L, self._xp)), smallest**2
+        return self._xp.ascontiguousarray(inverse_triangle(L, self._xp, self._library.inverses)), smallest**2
 
     def lower_gram(self, A: Any) -> Any:
         """Use the library's symmetric product for a single matrix: half the operations."""
@@ -352,12 +351,12 @@ class DeviceLinalg:
 
     def divisor(self, L: Any) -> BlockFactor:
         """Large diagonal blocks: few calls."""
-        inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
+        inverse = self._library.inverse if L.ndim == 2 else self._library.inverses
         return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """Factorise by the array library; NaN if the matrix is not positive definite."""
-        return self.divisor(self._xp.linalg.cholesky(G))
+        """Factorise by the device's library; NaN if the matrix is not positive definite."""
+        return self.divisor(self._library.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """Both concurrently: each factor is a long chain of small kernels."""
@@ -386,8 +385,11 @@ class DeviceLinalg:
             rows[other[some]] = part
 
 
-def inverse_triangle(L: Any, xp: Any, block: int = 96) -> Any:
-    """Inverse of a lower triangle: blocks on the diagonal first, then [[A, 0], [C, D]] by products, level by level."""
+def inverse_triangle(L: Any, xp: Any, inverses: Callable[[Any], Any], block: int = 96) -> Any:
+    """Inverse of a lower triangle: blocks on the diagonal first, then [[A, 0], [C, D]] by products, level by level.
+
+    `inverses`: function that inverts a stack of matrices.
+    """
     n = len(L)
     count = 1 << max(0, -(-n // block) - 1).bit_length()
     block = -(-n // count)  # as little padding as possible
@@ -396,7 +398,7 @@ def inverse_triangle(L: Any, xp: Any, block: int = 96) -> Any:
     padded[:n, :n] = xp.tril(L)
     diagonal = xp.arange(count)
     blocks = padded.reshape(count, block, count, block)[diagonal, :, diagonal]
-    inverse = xp.linalg.inv(blocks)  # [block, row, column]
+    inverse = inverses(blocks)  # [block, row, column]
     while len(inverse) > 1:
         width = inverse.shape[1]
         pairs = xp.arange(len(inverse) // 2)
