@@ -332,7 +332,7 @@ def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
     C_sji = C_sjm[:, :, : n_si.shape[1]]
     first = float(n_si[0, 0])
     if len(C_sjm) == len(n_si) and (n_si == first).all():
-        return C_sji * first
+        return first * C_sji
     return C_sji * xp.asarray(n_si[:, None, :])
 
 

@@ -1,7 +1,8 @@
 """Linear algebra by CUDA's libraries that CuPy's arrays lack, or have only with slow imports, and separate streams.
 
 Functions of `cupy.linalg` import `cupyx`, and with it SciPy, which takes 0.3 s in every process. The factorisations
-that every calculation needs are therefore called directly, with the same routines.
+that every calculation needs are therefore called directly, with the same routines. Operators of a CuPy array with a
+number on their right import it as well (`A * 2.0`, but not `2.0 * A` nor `xp.multiply(A, 2.0)`).
 """
 
 from __future__ import annotations
