@@ -109,14 +109,15 @@ def test_inverse_factors(backend: Any, n: int) -> None:
 
 
 def test_inverse_factors_of_nearly_singular_matrices(backend: Any) -> None:
-    """L^-1 L = 1 for Gaussian functions that overlap almost completely, in any order; a GPU refines the inverse."""
+    """L^-1 L = 1 for Gaussian functions that overlap almost completely, in any order; without refinement 2e-11."""
     n, rng = 300, np.random.default_rng(3)
     place = rng.permutation(n)
     A = np.exp(-0.12 * (place[:, None] - place) ** 2.0)
     inverse, smallest = backend.linalg.inverse_factor(backend.to_device(A.copy()))
     assert 1e-7 < smallest < 1e-6
     error = np.abs(backend.to_host(inverse) @ np.linalg.cholesky(A) - np.eye(n)).max()
-    assert error < (1e-8 if backend.name == "cpu" else 3e-12)  # without refinement 2e-11
+    # The refined inverse belongs to the factor of the device, which is LAPACK's only in a simulation.
+    assert error < (3e-12 if backend.name == "simt" else 1e-8)
     c = rng.normal(size=n)
     y = backend.to_host(inverse) @ (A @ c)
     assert y @ y == pytest.approx(c @ A @ c, rel=2e-14)

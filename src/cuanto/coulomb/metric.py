@@ -86,7 +86,7 @@ class ModifiedFactor:
 
 def default_delta(A: Any) -> float:
     """Bound of the rounding errors of a factorisation."""
-    flat = A.reshape(-1)
+    flat = A.ravel(order="A")  # a view, whichever index is contiguous
     return ROUNDING * len(A) * sqrt(float(flat @ flat))
 
 
