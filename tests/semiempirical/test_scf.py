@@ -172,7 +172,7 @@ class Held:
     """Diagonaliser that exchanges the highest occupied and the lowest empty orbital; after a restart it uses `then`."""
 
     def __init__(self, then: Diagonaliser) -> None:
-        self.then, self.full, self.holds = then, Full(np), True
+        self.then, self.full, self.holds = then, Full(get_backend("cpu")), True
 
     def restart(self) -> None:
         self.holds = False
@@ -212,7 +212,7 @@ class Frozen:
     diagonalisation, and without restoring orthonormality."""
 
     def __init__(self, orthonormal: bool) -> None:
-        self.orthonormal, self.full = orthonormal, Full(np)
+        self.orthonormal, self.full = orthonormal, Full(get_backend("cpu"))
         self.eps: Any = None
 
     def restart(self) -> None:

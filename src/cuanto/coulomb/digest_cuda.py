@@ -164,6 +164,7 @@ class CudaDigest:
     def _run(self, chunks: Sequence[Chunk], counts: Any, top: float, common: dict[str, Any]) -> None:
         """Select, evaluate and digest quartets; chunks do not depend on each other, so each step overlaps them."""
         chosen = [self._kernels(chunk.bra, chunk.ket, chunk.stride) for chunk in chunks]
+        self.budget.record(f"Hermite expansions, {self.name} precision", self._kernels.expanded)
         integrals = self._parts("integrals", [chunk.numbers for chunk in chunks], self.real)
         lists = self._parts("list", [2 * chunk.stride for chunk in chunks], np.int32)
         scratch = self._parts("scratch", [launch.scratch for launch in chosen], self.real)
@@ -201,8 +202,7 @@ class CudaDigest:
         if name not in self._buffers or self._buffers[name].size < ends[-1]:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(ends[-1], dtype=dtype)
-            buffers = sum(buffer.nbytes for buffer in self._buffers.values())
-            self.budget.record(self._reservation, buffers + self._kernels.expanded)
+            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return [self._buffers[name][begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:

@@ -410,4 +410,4 @@ def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
     if large or options.diagonaliser == "pseudo":
         variant = "refined" if options.variant == "auto" else options.variant
         return Pseudo(frame, variant, options.level_shift)
-    return Full(frame.xp, options.level_shift)
+    return Full(frame, options.level_shift)
