@@ -31,7 +31,7 @@ def result(request: pytest.FixtureRequest) -> Result:
 
 
 def test_copies_are_the_same_result(result: Result) -> None:
-    """Also their gradients, which are computed from the copy."""
+    """A copy has the same values, and the same gradient, which is computed from the copy."""
     for other in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
         assert type(other) is type(result) and str(other) == str(result) and other.notes == result.notes
         assert other.backend_name == "cpu" and other.keywords == result.keywords

@@ -98,7 +98,7 @@ def test_rotations_of_a_cluster(method: str) -> None:
     assert found.converged and abs(found.energy - full.energy) < SAME
     assert found.iterations <= 1.3 * full.iterations
     assert all(state.step.endswith("block") for state in states[1:])
-    assert states[0].energy - found.energy < 0.1  # that of separate molecules
+    assert states[0].energy - found.energy < 0.1  # the guess is the energy of separate molecules
     assert sum(found.energies.values()) == pytest.approx(found.energy, abs=1e-9)
     eps, C = found.orbital_energies[0], found.coefficients[0]
     assert np.abs(C.T @ np.asarray(found.state.F_spq[0]) @ C - np.diag(eps)).max() < 1e-5

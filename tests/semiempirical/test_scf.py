@@ -39,12 +39,12 @@ SAME = 1e-9
 CYCLES = 1.3
 """Largest number of iterations relative to full diagonalisation."""
 PRINTED = 2e-5
-"""kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF converged to that precision."""
+"""Tolerance in kcal/mol: MOPAC's heats of the timing geometries are converged to, and printed with, five decimals."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 LABELS = {"refined": "pseudo", "block": "block"}
 """Names of the steps of each variant."""
 NOT_AUFBAU = 280.052185
-"""kcal/mol, PM6: stretched HF with two electrons in its highest orbital instead of a lone pair of fluorine."""
+"""PM6 heat, kcal/mol, of stretched HF with two electrons in its highest orbital instead of a lone pair."""
 
 
 def steps(states: list[Any]) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_calculation_that_stops_in_single_precision() -> None:
 
 
 def test_single_precision_is_not_used_with_loose_criteria() -> None:
-    """They could be met while iterations are still in single precision."""
+    """Loose criteria could be met while iterations are still in single precision."""
     mol = water_cluster(51)
     kinds: list[set[Any]] = []
     for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):

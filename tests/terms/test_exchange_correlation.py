@@ -19,9 +19,9 @@ from tolerances import CPU_CUDA, FINITE_DIFFERENCE
 
 CPU = get_backend("cpu")
 SAME_GRID = 1e-9
-"""Hartree, against PySCF on the same points."""
+"""Tolerance of energies against PySCF on the same points, Hartree."""
 GRADIENT = 1e-7
-"""Hartree/Bohr, the same: functions and points that count little are left out in different ways."""
+"""Tolerance of gradients, Hartree/Bohr: the programs leave out different negligible functions and points."""
 NAMES = {"lda": "lda,vwn", "pbe": "pbe", "blyp": "blyp", "tpss": "tpss", "r2scan": "r2scan"}
 
 

@@ -27,7 +27,7 @@ METHOD, BASIS, ELEMENTS = "b3lyp", "def2-svp", ("H", "C", "N", "O")
 SAMPLE_ATOMS = 8
 """Atoms of the chain, unless there are more elements: enough work that specialised kernels pay."""
 STRETCH = 1.1
-"""Distances in the chain, in sums of atomic radii."""
+"""Distance of neighbours in the chain, relative to the sum of their radii."""
 NEW_PROCESS = """
 import json, sys, time
 start = time.perf_counter()
@@ -49,7 +49,7 @@ class WarmUp:
 
 
 def print_warm_up(given: Sequence[str], backend: str) -> None:
-    """Warm up METHOD BASIS ELEMENTS, each of which may be left out from the right, and print the times."""
+    """Warm up METHOD BASIS ELEMENTS, of which the last ones may be left out, and print the times."""
     method, basis, *elements = (*given, *(METHOD, BASIS)[len(given) :])
     chain, console = sample(elements or ELEMENTS), Console(highlight=False)
     console.print(f"compiling for {method}/{basis} with {', '.join(dict.fromkeys(chain.symbols))} ...")

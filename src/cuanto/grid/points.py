@@ -54,7 +54,10 @@ def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
 
 
 def atomic_points(Z: int, settings: GridSettings, smallest: float = 0.0) -> Pattern:
-    """Positions relative to the nucleus, weights and depths of one element; shells of a `smallest` weight times Z^4."""
+    """Points of an element: positions relative to the nucleus, weights and depths.
+
+    Shells whose weight times Z^4 is below `smallest` are left out.
+    """
     n, full = settings.numbers(Z)
     r_i, w_i = radial_rule(settings.radial, n, Z)
     points, weights, depths = [], [], []

@@ -64,7 +64,7 @@ class Frame:
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
     def to_host(self, array: Any) -> Array:
-        """To main memory; waits for the device."""
+        """Copy to main memory; waits for the device."""
         return self.device.to_host(array)
 
     def free(self) -> float:

@@ -1,4 +1,4 @@
-"""The lowest of several starting points: each descends a little, the higher ones are dropped, the last one goes on.
+"""Search for the lowest of several starting points: each descends a few steps, and only the lowest ones go on.
 
 Symmetry is broken at the start, because DIIS, and descent from symmetric orbitals, end in symmetric states that often
 are saddle points. Random fields on the atoms do that: they mix orbitals that are close in energy, most of all
@@ -27,16 +27,16 @@ FIRST_SEED = 10
 SMALL_GRADIENT = 1e-3
 """Gradient at which a descent has arrived."""
 STAGES = ((6, 2), (20, 1), (50, 1))
-"""Steps of every descent so far, and the number of them that go on."""
+"""For each stage, the total number of steps of a descent at its end, and the number of descents that go on."""
 SHORT_STAGES = ((4, 2), (8, 1), (20, 1))
 """The same for molecules whose Fock matrices are most of the cost."""
 LARGE_BASIS = 200
-"""Basis functions above which this is so."""
+"""Number of basis functions above which the short stages are used."""
 
 
 @dataclass
 class Candidate:
-    """A starting point on its way down."""
+    """A starting point and its descent so far."""
 
     label: str
     states: Iterator[State]

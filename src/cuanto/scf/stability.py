@@ -36,7 +36,7 @@ CLEAR = 0.3
 MIN_VECTORS = 6
 """Products of the Hessian before a curvature counts as clearly positive."""
 MAX_VECTORS = 40
-"""Products of the Hessian in a search for the lowest curvature."""
+"""Largest number of products of the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
 """Hartree: energies in both directions of a mode that differ less are equal by symmetry."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
@@ -61,7 +61,7 @@ class Mode:
 
     @property
     def stable(self) -> bool:
-        """No rotation lowers the energy, within the error of curvatures."""
+        """Whether no rotation lowers the energy, within the error of curvatures."""
         return self.curvature > min(UNSTABLE_CURVATURE, -self.error)
 
 

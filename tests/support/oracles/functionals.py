@@ -1,4 +1,4 @@
-"""The slow, obvious evaluation of a functional, node by node: NumPy for tests, other arithmetic for exact checks."""
+"""Oracle of functionals: evaluates their graphs node by node, with NumPy or with exact arithmetic."""
 
 from __future__ import annotations
 
