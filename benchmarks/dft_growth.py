@@ -176,9 +176,9 @@ def main() -> int:
     grown, over_all = (
         {name: make(options.waters, value) for name, value in values.items()} for make in (exponent, fitted_exponent)
     )
-    of_chains = [row["weights_seconds"] for row in chains]
+    chain_seconds = [row["weights_seconds"] for row in chains]
     for exponents, make in ((grown, exponent), (over_all, fitted_exponent)):
-        exponents["weights of chains, stratmann"] = make(options.carbons, of_chains)
+        exponents["weights of chains, stratmann"] = make(options.carbons, chain_seconds)
     for row in rows:
         weights = {f"weights, {c}": s for c, s in row["weights_seconds"].items()}
         seconds = ", ".join(f"{name} {s:.3f} s" for name, s in (row["seconds"] | weights).items())

@@ -85,10 +85,10 @@ def pyscf_curvature(found: Any) -> float:
         pick(array) for array in (found.coefficients, found.occupations, found.orbital_energies)
     )
     field.converged, lowest = True, []
-    genuine = lib.davidson
+    original = lib.davidson
 
     def recorded(*given: Any, **options: Any) -> Any:
-        values, vectors = genuine(*given, **options)
+        values, vectors = original(*given, **options)
         lowest.append(float(np.min(values)))
         return values, vectors
 

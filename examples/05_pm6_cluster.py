@@ -48,7 +48,7 @@ def main(edge: int = 3) -> dict[str, float]:
         print(f"  {name:<10}{result.energy:18.9f} Hartree, {done}")
     per_molecule = result.heat_of_formation / edge**3
     print(f"heat of formation: {result.heat_of_formation:.3f} kcal/mol, {per_molecule:.3f} per molecule")
-    print(f"the two differ by {abs(energies['full'] - energies['rotations']):.0e} Hartree")
+    print(f"the two energies differ by {abs(energies['full'] - energies['rotations']):.0e} Hartree")
     return energies
 
 

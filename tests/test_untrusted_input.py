@@ -217,13 +217,13 @@ def test_real_in_qcschema(real: object) -> None:
 
 
 def test_a_name_that_is_not_utf8_does_not_stop_a_table(tmp_path: Path, hydrogen: cuanto.Molecule) -> None:
-    strange = os.fsdecode(b"\xff.xyz")
-    row = Row(Entry(strange, hydrogen, Model("pm6"), file=strange), energy=-1.0)
+    not_utf8 = os.fsdecode(b"\xff.xyz")
+    row = Row(Entry(not_utf8, hydrogen, Model("pm6"), file=not_utf8), energy=-1.0)
     for ending in ("csv", "jsonl", "parquet"):
         Table(tmp_path / f"t.{ending}").write([row])
     assert "\\udcff.xyz" in (tmp_path / "t.csv").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "t.jsonl").read_text())["file"] == "\\udcff.xyz"
-    write_text(tmp_path / "page.html", strange)
+    write_text(tmp_path / "page.html", not_utf8)
     assert (tmp_path / "page.html").read_text() == "\\udcff.xyz"
 
 

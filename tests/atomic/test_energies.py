@@ -131,8 +131,8 @@ def test_energies_in_the_sets_of_the_table(symbol: str) -> None:
             limit, _ = LIMITS[symbol, model]
             words = SET_ERROR[model].split()
             stated = float(words[words.index(symbol) + 1])
-            half_a_digit = 0.05 * 10.0 ** np.floor(np.log10(stated))
-            assert (result.energy - limit) / abs(limit) == pytest.approx(stated, abs=half_a_digit + SAME_BASIS)
+            rounding = 0.05 * 10.0 ** np.floor(np.log10(stated))
+            assert (result.energy - limit) / abs(limit) == pytest.approx(stated, abs=rounding + SAME_BASIS)
         if symbol in ROUNDED and model == "gauss":
             assert result.energy == pytest.approx(LITERATURE[symbol]["energy"], abs=ROUNDED[symbol])
 

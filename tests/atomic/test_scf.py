@@ -282,8 +282,8 @@ def test_functions_that_depend_on_each_other() -> None:
     """If two exponents agree to nine digits, a direction is left out and the energy does not change."""
     z = even_tempered(0.1, 2.2, 14)
     atom = Atom(Nucleus(2), AtomBasis((z,)), Occupation((1,)))
-    crowded = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))
-    one, other = (solve(x, backend="cpu") for x in (atom, crowded))
+    nearly_dependent = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))
+    one, other = (solve(x, backend="cpu") for x in (atom, nearly_dependent))
     assert one.converged and other.converged and other.energy == pytest.approx(one.energy, rel=1e-8)
 
 

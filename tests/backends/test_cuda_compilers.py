@@ -226,10 +226,10 @@ class FakeDriver:
 
 @pytest.mark.parametrize(("devices", "expected"), [(1, "sm_90"), (0, "")])
 def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devices: int, expected: str) -> None:
-    driver, told = FakeDriver(devices), []
+    driver, reported = FakeDriver(devices), []
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    assert start.driver_architecture(told.append) == expected
-    assert told == [expected] * devices and driver.contexts == devices
+    assert start.driver_architecture(reported.append) == expected
+    assert reported == [expected] * devices and driver.contexts == devices
 
 
 def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

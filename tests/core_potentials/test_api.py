@@ -210,10 +210,10 @@ def test_portions_of_atoms_give_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @DEVICES
 def test_rotation_and_translation(device: str) -> None:
-    backend, turn = get_backend(device), np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    backend, rotation = get_backend(device), np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     potentials = [every_power(), None, every_power()]
     values = []
-    for R_ax in (R_AX, R_AX @ turn.T + [0.3, -5.0, 2.0]):
+    for R_ax in (R_AX, R_AX @ rotation.T + [0.3, -5.0, 2.0]):
         basis = basis_at(R_ax)
         V_pq = backend.to_host(core_potentials.matrix(basis, potentials, backend=backend))
         values.append(eigh(V_pq, integrals.overlap(basis, backend="cpu"), eigvals_only=True))

@@ -364,9 +364,9 @@ def test_shells_in_any_order() -> None:
     """Rows and columns of J and K follow the functions."""
     basis, aux = bases("water_02")
     rng = np.random.default_rng(11)
-    turn = rng.permutation(len(basis.shells))
-    mixed = Basis.from_shells([basis.shells[k] for k in turn], basis.R_ax)
-    functions = np.concatenate([np.arange(basis.offsets[k], basis.offsets[k] + basis.shells[k].nbf) for k in turn])
+    order = rng.permutation(len(basis.shells))
+    mixed = Basis.from_shells([basis.shells[k] for k in order], basis.R_ax)
+    functions = np.concatenate([np.arange(basis.offsets[k], basis.offsets[k] + basis.shells[k].nbf) for k in order])
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     fit, other = FittedJK(basis, aux, backend="cpu"), FittedJK(mixed, aux, backend="cpu")
     both = zip(fit(D_spq, C_spi), other(D_spq[:, functions][:, :, functions], C_spi[:, functions]), strict=True)

@@ -213,7 +213,7 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     expected = pseudo_inverse_jk(basis, aux, D_spq[0], C_spi[0])[0]
     x_P = np.einsum("pqP,pq->P", I_pqP, D_spq[0])
-    lucky = []
+    errors = []
     last = aux.nbf
     for shell in aux.shells:
         first, last = last, last + shell.nbf
@@ -230,8 +230,8 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
         except np.linalg.LinAlgError:
             continue
         c = scale * np.linalg.solve(L.T, np.linalg.solve(L, scale * x))
-        lucky.append(np.abs(I_pqP[:, :, mine] @ c - expected).max())
-    assert lucky and max(lucky) > 1e-8
+        errors.append(np.abs(I_pqP[:, :, mine] @ c - expected).max())
+    assert errors and max(errors) > 1e-8
 
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])

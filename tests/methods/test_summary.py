@@ -162,5 +162,5 @@ def test_tables_and_qcschema_report_it_without_a_warning() -> None:
     (row,) = cuanto.energies([XYZ], "hf", "sto-3g", workers=0, backend="cpu", max_iterations=1)
     assert not row.converged and not row.error
     schema = compute("hf", "sto-3g").to_qcschema()
-    asked = {**schema, "keywords": {"max_iterations": 1, "backend": "cpu"}}
-    assert cuanto.compute(asked)["error"]["error_type"] == "convergence_error"
+    inputs = {**schema, "keywords": {"max_iterations": 1, "backend": "cpu"}}
+    assert cuanto.compute(inputs)["error"]["error_type"] == "convergence_error"

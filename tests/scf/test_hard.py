@@ -111,10 +111,10 @@ def test_adiis_converges_where_diis_does_not() -> None:
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals in which an occupied one is slightly mixed with an empty one no longer belong to the
     energy."""
-    genuine, angles = loop.diagonalise_blocks, [0.0]
+    original, angles = loop.diagonalise_blocks, [0.0]
 
     def rotated(*given: Any) -> tuple[Any, Any]:
-        found_jm, levels = genuine(*given)
+        found_jm, levels = original(*given)
         homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
         pair = found_jm[:, [homo, lumo]]
         found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
@@ -217,10 +217,10 @@ def test_dipole_moments_must_converge() -> None:
         7e-7, 8e-7
     )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
-    careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
-    assert careless.iterations < careful.iterations
-    assert np.abs(careful.dipole_debye - given["dipole_debye"]).max() < DIPOLE
-    assert np.abs(careless.dipole_debye - given["dipole_debye"]).max() > DIPOLE
+    loose, strict = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
+    assert loose.iterations < strict.iterations
+    assert np.abs(strict.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert np.abs(loose.dipole_debye - given["dipole_debye"]).max() > DIPOLE
 
 
 def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:

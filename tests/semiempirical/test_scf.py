@@ -264,8 +264,8 @@ def test_block_rotations_stay_orthonormal() -> None:
         C_sjm, _, step = pseudo((-F if flip else F)[None], C[None], n_sm, 0.0)
         assert step == "block"
         for k in range(25):
-            shake = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
-            C_sjm, _, _ = pseudo(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+            perturbation = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
+            C_sjm, _, _ = pseudo(((-F if flip else F) + perturbation + perturbation.T)[None], C_sjm, n_sm, 0.0)
         assert pseudo.steps > 15
         assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < 1e-11
     near = rotations.make_orthonormal(C_sjm[0] * 1.0001)
@@ -279,12 +279,14 @@ def test_late_rotations_are_double() -> None:
     rng, o = np.random.default_rng(4), 120
     levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
     n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
-    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)]
+    perturbations = [
+        1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)
+    ]
     orbitals = []
     for mixed in (False, True):
         pseudo, C_sjm = Pseudo(HOST, "economical"), np.eye(MANY_ORBITALS)[None]
-        for shake in shakes:
-            C_sjm, _, step = pseudo((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+        for perturbation in perturbations:
+            C_sjm, _, step = pseudo((np.diag(levels) + perturbation + perturbation.T)[None], C_sjm, n_sm, 0.0)
             assert step == "block" and C_sjm.dtype == np.float64
             pseudo.mixed = mixed
         orbitals.append(C_sjm)

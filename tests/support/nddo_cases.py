@@ -120,8 +120,8 @@ def water_cluster(count: int, seed: int = 1) -> Molecule:
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
     lattice = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
-    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
+    rotations = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(rotations, lattice, strict=True)])
     return Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM)
 
 

@@ -99,12 +99,12 @@ def test_gradient_of_pyscf(functional: str, name: str, response: bool) -> None:
     else:
         module = grad.uks
     call = module.get_vxc_full_response if response else module.get_vxc
-    of_points, v_sxpq = call(dft.numint.NumInt(), theirs, grids, NAMES.get(functional, functional), np.squeeze(D_spq))
+    points_ax, v_sxpq = call(dft.numint.NumInt(), theirs, grids, NAMES.get(functional, functional), np.squeeze(D_spq))
     v_sxpq = v_sxpq.reshape(-1, 3, orbital.nbf, orbital.nbf)
     by_function = 2 * np.einsum("sxpq,spq->px", v_sxpq, D_spq)
     expected = np.array([by_function[first:last].sum(axis=0) for *_, first, last in theirs.aoslice_by_atom()])
     if response:
-        expected += of_points
+        expected += points_ax
     settings = GridSettings(level=(30, 110), response=response)
     potential = XCPotential(get_functional(functional), CPU, len(D_spq))
     gradient = ExchangeCorrelation(potential, mol, orbital, settings).gradient(D_spq, None)

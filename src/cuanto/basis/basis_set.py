@@ -88,13 +88,12 @@ class Basis:
         """The same shells with their atoms at other positions (Bohr)."""
         basis = type(self).__new__(type(self))
         basis._set(self.name, self.shells, R_ax, self.symbols, self.sources, self.core_potentials)
-        object.__setattr__(basis, "_of_shells", self._of_shells)
+        basis.__dict__["_known"] = self._known
         return basis
 
     def _set(self, *values: object) -> None:
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
-        object.__setattr__(self, "_of_shells", {})
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -105,11 +104,15 @@ class Basis:
     def of_shells(self, make: Callable[["Basis"], T]) -> T:
         """The result of `make` for this basis, which must not depend on positions: it is computed once for this basis
         and all others that differ from it only by `moved_to`."""
-        known: dict[Callable[[Basis], Any], Any] = self._of_shells  # type: ignore[attr-defined]
-        if make not in known:
-            known[make] = make(self)
-        found: T = known[make]
+        if make not in self._known:
+            self._known[make] = make(self)
+        found: T = self._known[make]
         return found
+
+    @cached_property
+    def _known(self) -> dict[Callable[["Basis"], Any], Any]:
+        """Results of `of_shells` so far, shared by all bases with these shells."""
+        return {}
 
     @cached_property
     def spherical(self) -> bool:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cuanto.errors import CuantoError
+from cuanto.errors import ConvergenceWarning, CuantoError
 from cuanto.workers import python_environment
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def warm_up(chain: Molecule, method: str, basis: str, backend: str) -> WarmUp:
     before, begin = len(files()), time.perf_counter()
     keywords = few_iterations | ({"unconverged_gradient": True} if few_iterations else {})
     given_basis = basis if few_iterations else None
-    cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)
     for name in {get_backend(backend).name, "cpu"}:
         get_backend(name).finish_compiling()
     compiling = time.perf_counter() - begin

@@ -293,7 +293,7 @@ def _cut(points_g: Ints, units_g: Ints, sizes: tuple[int, ...], cost: DeviceCost
     for points in sizes:
         pieces_g = left // points
         left -= pieces_g * points
-        counts = np.bincount(units_g, weights=pieces_g)
+        counts: Array = np.bincount(units_g, weights=pieces_g).astype(np.float64)
         rows, more = _merge_sizes(counts, points, cost)
         cuts.append(_Cut(points, pieces_g, rows))
         seconds += more

@@ -260,7 +260,9 @@ class Calculation:
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
         """Iterate from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
-        options, problem, context = self.options, self.problem(), self.context
+        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
+        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
+        options, problem, context = self.options, self.problem(symmetric=secants is not None), self.context
         if guess == "sad" and self.searches:
             with context.timings.measure("search"):
                 start: Density | tuple[Any, Any] = self._search(problem)
@@ -270,8 +272,6 @@ class Calculation:
                 start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
-        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
-        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
         yield from search(problem, start, *arguments)
 
@@ -304,11 +304,11 @@ class Calculation:
         self.remarks.append(found.note)
         return found.orbitals(problem, self.core.S_pq)
 
-    def problem(self) -> Problem:
-        """The SCF problem: terms, orthonormal basis and occupations."""
+    def problem(self, symmetric: bool = False) -> Problem:
+        """The SCF problem: terms, orthonormal basis (a `symmetric` one if possible) and occupations."""
         context, model, molecule = self.context, self.context.model, self.context.request.molecule
         with context.timings.measure("orthogonalisation"):
-            frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend)
+            frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend, symmetric)
         electrons = (molecule.nelectron,) if model.spins == 1 else (molecule.n_alpha, molecule.n_beta)
         occupied = choose_occupations(self.options, electrons, frame.size)
         suspect = model.spins == 1 and self.may_search
