@@ -114,7 +114,11 @@ def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp
     assert isinstance(found, SearchResult) and found.accurate and not found.warnings
     mine, theirs = found.basis.basis().sizes, table_set(symbol).basis().sizes
     assert sum(mine) <= sum(theirs)
-    limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, to 1e-9
+    limits = {
+        "He": -2.8618133228,
+        "Be": -14.575891696023131,
+        "Ne": -128.69193051,
+    }  # limits from even-tempered sets, accurate to 1e-9
     assert found.reference == pytest.approx(limits[symbol], rel=2e-10)
 
 

@@ -25,7 +25,7 @@ from cuanto.cli.calculate import (
 from cuanto.cli.energy import FILE_FLAGS as ENERGY_FILES
 from cuanto.cli.lines import print_error
 from cuanto.cli.many import run_batch
-from cuanto.cli.show import print_heading
+from cuanto.cli.show import print_heading, progress_bar
 from cuanto.cli.show_vibrations import print_vibrations
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
@@ -208,10 +208,8 @@ def _compute(
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
     """Write the geometry reached by following imaginary modes."""
-    from cuanto.report.reproduce import xyz_text
-
     assert vibrations.result is not None
-    write_text(path, xyz_text(vibrations.result))
+    vibrations.result.to_xyz(path)
     if not quiet:
         console.print(f" the last geometry is in {path}", markup=False, style="dim")
 
@@ -268,10 +266,7 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
     """A progress bar of displacements on a terminal, nothing elsewhere."""
     if quiet or not console.is_terminal:
         return nullcontext(), lambda done, total: None
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True)
+    bar = progress_bar(console, transient=True)
     task = bar.add_task("displacements", total=None)
     return bar, lambda done, total: bar.update(task, completed=done, total=total)
 

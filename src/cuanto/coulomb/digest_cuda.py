@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.backends.base import Backend, Launch, Program
+from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.tables import make_tables
 from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
-from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for, real_name
+from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
+from cuanto.integrals.engine import boys_on
 from cuanto.kernels.build import LIST_THREADS
 from cuanto.kernels.direct import cuda_digest, cuda_select
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.memory import Budget
 
 BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
@@ -80,7 +80,7 @@ class CudaDigest:
         self.real = np.dtype(real)
         self.name = real_name(self.real)
         *_, self._select, self._general_digest = self.begin(backend, self.name)
-        self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
+        self.boys = boys_on(backend, self.name)
         room = min(EXPANSION_BYTES, max(MIN_BUFFER_BYTES, budget.available() // 8))
         self._kernels = ListKernels(backend, algorithm, self.real, room)
         self._buffers: dict[str, Any] = {}
@@ -164,6 +164,7 @@ class CudaDigest:
     def _run(self, chunks: Sequence[Chunk], counts: Any, top: float, common: dict[str, Any]) -> None:
         """Select, evaluate and digest quartets; chunks do not depend on each other, so each step overlaps them."""
         chosen = [self._kernels(chunk.bra, chunk.ket, chunk.stride) for chunk in chunks]
+        self.budget.record(f"Hermite expansions, {self.name} precision", self._kernels.expanded)
         integrals = self._parts("integrals", [chunk.numbers for chunk in chunks], self.real)
         lists = self._parts("list", [2 * chunk.stride for chunk in chunks], np.int32)
         scratch = self._parts("scratch", [launch.scratch for launch in chosen], self.real)
@@ -201,8 +202,7 @@ class CudaDigest:
         if name not in self._buffers or self._buffers[name].size < ends[-1]:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(ends[-1], dtype=dtype)
-            buffers = sum(buffer.nbytes for buffer in self._buffers.values())
-            self.budget.record(self._reservation, buffers + self._kernels.expanded)
+            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return [self._buffers[name][begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:

@@ -18,7 +18,8 @@ from cuanto import tuning
 from cuanto.arrays import SparseMatrix
 from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock
-from cuanto.coulomb.j_tables import boys_on, self_repulsion_on, tuples_on
+from cuanto.coulomb.j_tables import self_repulsion_on, tuples_on
+from cuanto.integrals.engine import boys_on
 from cuanto.kernels.hermite_build import (
     GROUPINGS,
     TILE,

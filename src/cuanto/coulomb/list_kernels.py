@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.backends.base import Backend, Class, Job, Program
+from cuanto.backends.base import Backend, Class, Job, Program, real_name
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.backends.programs import is_cached
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass
@@ -197,11 +197,6 @@ def _block_source(real: str, threads: int) -> Source:
 
 def _group_source(backend: Backend, real: str) -> Source:
     return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
-
-
-def real_name(real: np.dtype[Any]) -> str:
-    """The C type of numbers."""
-    return "double" if real == np.float64 else "float"
 
 
 def blocks_for(backend: Backend, items: int, block: int) -> int:

@@ -151,7 +151,7 @@ def _assemble(
     full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
     group, within = _number_members(full, backend)
     size_g = backend.to_device(sizes)[group]
-    taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
+    taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, xp.subtract(size_g, 1))]
     position = xp.ascontiguousarray(placed.position_xg[:, taken])
     boxes = placed.boxes.part(backend.to_device(chosen))
     counts, functions, _ = reaches.count(boxes)
@@ -178,7 +178,7 @@ def _assemble(
 def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    weighted = placed.w_g != 0.0  # negligible weights are zero
+    weighted = xp.not_equal(placed.w_g, 0.0)  # negligible weights are zero
     before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(weighted, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)

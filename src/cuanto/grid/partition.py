@@ -67,8 +67,8 @@ def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
     if keys > np.iinfo(np.int64).max // max(1, points):
         order = xp.argsort(key, kind="stable")
         return key[order], order
-    both = xp.sort(key * points + xp.arange(points, dtype=np.int64))
-    return both // points, both % points
+    both = xp.sort(points * key + xp.arange(points, dtype=np.int64))
+    return xp.floor_divide(both, points), xp.remainder(both, points)
 
 
 def envelope(shell: Shell) -> Array:

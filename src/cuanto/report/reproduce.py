@@ -11,7 +11,6 @@ from cuanto.interfaces.keywords import option_value
 from cuanto.interfaces.qcschema import plain
 from cuanto.methods import Result
 from cuanto.options import OPTIONS
-from cuanto.units import BOHR_IN_ANGSTROM
 
 FLAGS = {name: option.flags[-1] for name, option in OPTIONS.items() if option.flags}
 """Keywords of `cuanto.energy` that are options of the command line; the others are given with -o."""
@@ -25,16 +24,6 @@ def file_name(result: Result) -> str:
     """Name of the geometry file: only letters, digits, _ and -."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "_", result.molecule.name)[:60].strip("_-")
     return f"{stem or 'molecule'}.xyz"
-
-
-def xyz_text(result: Result) -> str:
-    """Geometry in Angstrom, with charge and multiplicity on the comment line, where cuanto reads them."""
-    molecule = result.molecule
-    comment = f"{' '.join(molecule.name.split())} charge={molecule.charge} mult={molecule.multiplicity}"
-    lines = [str(molecule.natom), comment.strip()]
-    for symbol, R_x in zip(molecule.symbols, (molecule.R_ax * BOHR_IN_ANGSTROM).tolist(), strict=True):
-        lines.append(f"{symbol:2s} " + " ".join(f"{x:15.9f}" for x in R_x))
-    return "\n".join(lines) + "\n"
 
 
 def command_line(result: Result, command: str = "energy") -> str:

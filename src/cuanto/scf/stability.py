@@ -31,6 +31,10 @@ TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
+CLEAR = 0.3
+"""Residual, as a fraction of a positive curvature, below which its sign is clear."""
+MIN_VECTORS = 6
+"""Products of the Hessian before a curvature counts as clearly positive."""
 MAX_VECTORS = 40
 """Largest number of products with the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
@@ -69,9 +73,10 @@ def stability_note(curvature: float, terms: Sequence[Term]) -> str:
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree{within}"
 
 
-def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -> Mode | None:
+def lowest_mode(problem: Problem, state: State, known: Subspace | None = None, sign_only: bool = False) -> Mode | None:
     """Find the rotation along which the energy of a converged state has the lowest curvature; None if nothing can be
-    rotated. `known`: vectors on which the Hessian of this state has already acted."""
+    rotated. `known`: vectors on which the Hessian of this state has already acted; `sign_only`: stop as soon as the
+    curvature is clearly positive."""
     space = known or Subspace(Hessian(problem, state))
     hessian = space.hessian
     size, most = len(hessian.diagonal), len(space) + MAX_VECTORS
@@ -81,7 +86,8 @@ def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -
     while True:
         values, vectors, products = space.eigenvectors()
         residual = products[0] - values[0] * vectors[0]
-        if np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
+        clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < CLEAR * values[0]
+        if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
             return _mode(hessian, values, vectors)
         shift = hessian.diagonal - values[0]
         if not space.add(residual / np.where(np.abs(shift) > MIN_CURVATURE, shift, MIN_CURVATURE)):
