@@ -129,7 +129,7 @@ def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
         result = ours(run)
         peer = theirs(lambda: peer_calculation(mol, molecule.multiplicity))
     difference = abs(result.energy - float(peer.e_tot))
-    if difference > ENERGY_TOLERANCE:  # another solution, as for CuO: theirs from our density
+    if difference > ENERGY_TOLERANCE:  # PySCF found another state, as for CuO: start it from our density
         again = peer_calculation(mol, molecule.multiplicity, result.density)
         difference = abs(result.energy - float(again.e_tot))
     row = {

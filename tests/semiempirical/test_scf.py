@@ -68,7 +68,7 @@ def test_rotations_reach_the_same_energy(name: str, method: str) -> None:
         assert full.converged and pseudo.converged
         assert abs(full.energy - pseudo.energy) < SAME
         assert pseudo.iterations <= CYCLES * full.iterations
-        diagonalised = 2 if (name, method) == ("HI", "PM3") else 0  # where the energy rises
+        diagonalised = 2 if (name, method) == ("HI", "PM3") else 0  # the energy rises once
         assert steps(states).count(LABELS[variant]) >= pseudo.iterations - 1 - diagonalised
 
 
@@ -312,7 +312,7 @@ def test_purification_gives_the_projector() -> None:
     orbitals, _, step = purification(F[None], start[None], n_sm, 0.0)
     assert step == "sp2" and purification.products == products
     purification(F[None], orbitals, n_sm, 0.0)
-    assert purification.products < 1.8 * products  # levels are known now
+    assert purification.products < 1.8 * products  # the second call knows the levels
     assert np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
     # An occupied orbital orthogonal to the new space: projected orbitals are linearly dependent.

@@ -68,9 +68,9 @@ def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) ->
     R_gx, electrons_g = backend.to_host(grid.position_xg).T, grid.w_g * rho_g
     found = np.zeros(molecule.natom)
     for first, last in pairwise(grid.point_first):
-        mine = first + np.flatnonzero(grid.w_g[first:last])
-        if len(mine):
-            found += free.shares(R_gx[mine]) @ electrons_g[mine]
+        weighted = first + np.flatnonzero(grid.w_g[first:last])
+        if len(weighted):
+            found += free.shares(R_gx[weighted]) @ electrons_g[weighted]
     return found
 
 

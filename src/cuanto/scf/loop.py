@@ -36,13 +36,17 @@ MAX_CORRECTIONS = 3
 
 @dataclass(frozen=True)
 class Problem:
-    """Terms, orthonormal basis and occupations of an SCF; `shared`: both spins have the same orbitals (ROHF)."""
+    """Terms, orthonormal basis and occupations of an SCF; `shared`: both spins have the same orbitals (ROHF).
+
+    `suspect`: an SCF of this molecule may well converge to a saddle point.
+    """
 
     terms: Sequence[Term]
     frame: Frame
     occupations: Occupations
     shared: bool = False
     timings: Timings = field(default_factory=Timings)
+    suspect: bool = False
 
     def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
         """The matrices whose eigenvectors are the orbitals, from the Fock matrices of the spins."""

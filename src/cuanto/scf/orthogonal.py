@@ -111,8 +111,8 @@ Device = Frame | Backend
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend, symmetric: bool = False) -> Frame:
-    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations; if there
-    are none, the `symmetric` one can be chosen."""
+    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations; with
+    `symmetric`, symmetric orthogonalisation instead, unless a combination had to be dropped."""
     device = algebra_device(len(S_pq), backend)
     xp, S_pq = device.xp, S_pq if device is backend else backend.to_host(S_pq)
     # Not all Cartesian functions are normalised; the threshold should not depend on that.
