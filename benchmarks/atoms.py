@@ -1,19 +1,19 @@
-"""Four-component atoms: the thesis's timing table, and its table of basis sets against the basis-set limit.
+"""Four-component atoms: the timing table of the thesis of D. Hennessey, and its basis sets against the basis-set limit.
 
     python benchmarks/atoms.py --json benchmarks/results/atoms_cpu.json
     python benchmarks/atoms.py --backend cuda --json benchmarks/results/atoms_h200.json
     python benchmarks/atoms.py --table --json benchmarks/results/atoms_table.json     # He to Rn; some ten minutes
 
 Timing: radon with 10 to 45 functions in each of seven symmetries (parameters of the thesis, section 3.4). `integrals`:
-all supermatrices from the exponents, ready on the device; `P, Q`: mean per iteration, densities in and potentials out
-on the host (radon has no open shell, so that only P is needed); `whole`: from the atom to the table of spinors, from
-the core guess. Seconds, the best of the warm runs. The last row, at the largest size, is Rn+ with 6p5, the average of
-the configuration, which needs P and Q. The times of the thesis are shown for comparison: a Tesla C2050 (P and Q
-together) and one core of its host (D. Hennessey, Alberta, 2018).
+all supermatrices, computed on the device from the exponents; `P, Q`: mean per iteration, including the copies of
+densities from the host and of potentials to it (radon has no open shell, so that only P is needed); `whole`: a complete
+calculation that starts from the core guess. All are seconds, the best of the warm runs. The last row, at the largest
+size, is Rn+ with 6p5, the average of the configuration, which needs P and Q. The times of the thesis are
+shown for comparison: a Tesla C2050 (P and Q together) and one core of its host (D. Hennessey, Alberta, 2018).
 `load` is the load average at the beginning: run this on an idle machine.
-Table: energies in the sets of Table 2.1 with a Gaussian nucleus, compared with an even-tempered set of ratio 1.65,
-which is within 1e-10 (relative) of the limit: `--ratio 1.5` lowers the energy of Rn by that amount, and by 2e-12 up to
-Kr.
+Table: energies in the basis sets of Table 2.1 with a Gaussian nucleus, compared with an even-tempered set of ratio
+1.65, which is within 1e-10 (relative) of the limit: `--ratio 1.5` lowers the energy of Rn by about that
+amount, and those up to Kr by 2e-12 at most.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ TARGETS = {"cuda": (0.02, 0.002, 0.3), "cpu": (None, None, 6.0)}
 """Target times at the largest size: integrals, P and Q, whole calculation."""
 RADON = Occupation((6, 5, 5, 3, 3, 1, 1))
 CATION = Occupation.all_of((6, 4, 4, 3, 3, 1, 1), (0, 1, 1, 0, 0, 0, 0), 5)
-"""Occupation 6p5: all distributions over 6p- and 6p+."""
+"""Occupation 6p5: all distributions of five electrons over 6p- and 6p+."""
 ENDS = ((0.006, 1e10), (0.008, 3e9), (0.02, 1e7), (0.05, 1e6))
-"""Smallest and largest exponents of the set for the limit, s to f: beyond the most diffuse shell and the nucleus."""
+"""Smallest and largest exponents of the limit's set, s to f: more diffuse than any shell, tighter than the nucleus."""
 AIM = 5e-9
 """Target relative error, as in the thesis."""
 NOT_GROUND = {"Zr": "[Kr] 4d3 5s1"}
-"""Configuration of the table where it is not the observed ground state."""
+"""Configurations in Table 2.1 that are not the observed ground state."""
 
 
 def radon(size: int, occupation: Occupation = RADON) -> Atom:
-    """The timing atom."""
+    """The atom that is timed, with `size` functions in each symmetry."""
     zeta = well_tempered(6.87e-2, 1.83, 3.97, 0.78, size)
     return Atom(Nucleus(86), AtomBasis((zeta,) * 7), occupation)
 
@@ -187,8 +187,8 @@ def main() -> None:
         show(cation, "Rn+ 6p5")
         record |= {"open_shell": {"configuration": "Rn+ 6p5, average", **cation}}
         print(f"Rn+ lies {cation['energy'] - closed['energy']:.6f} Hartree above Rn")
-        record["asked"] = show_targets(closed, "Rn", given.backend)
-        record["asked_open_shell"] = show_targets(cation, "Rn+ 6p5", given.backend)
+        record["targets"] = show_targets(closed, "Rn", given.backend)
+        record["targets_open_shell"] = show_targets(cation, "Rn+ 6p5", given.backend)
         rows = [*rows, cation]
     save(given.json, record)
     if not all(row["converged"] for row in rows):

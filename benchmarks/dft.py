@@ -226,7 +226,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any, rate: 
         if not found["converged"]:
             row["troubles"].append("PySCF did not converge")
     if backend.name == "cuda":
-        row |= {"asked": system.target, "gpu4pyscf": system.literature}
+        row |= {"target": system.target, "gpu4pyscf": system.literature}
         print(f"  target: {system.target} s, GPU4PySCF 1.9: {system.literature} s", flush=True)
     for trouble in row["troubles"]:
         print(f"  *** {system.name}: {trouble} ***", flush=True)

@@ -169,7 +169,10 @@ def run_system(system: System, options: argparse.Namespace, backend: Any) -> dic
         ratios = ", ".join(f"{name.upper()} {ratio:.3f}" for name, ratio in row["ratio_to_pyscf"].items())
         print(f"  cuanto / PySCF: {ratios} (target: {TARGET_RATIO})", flush=True)
     if backend.name == "cuda" and system.target and system.literature:
-        for label, key, pair in (("target", "asked", system.target), ("GPU4PySCF 1.9", "gpu4pyscf", system.literature)):
+        for label, key, pair in (
+            ("target", "target", system.target),
+            ("GPU4PySCF 1.9", "gpu4pyscf", system.literature),
+        ):
             row[key] = dict(zip(("j", "jk"), pair, strict=True))
             show(label, row[key])
     return row

@@ -107,7 +107,7 @@ def run_case(case: tuple[str, int, str], options: argparse.Namespace, backend: A
                 row[what] |= {"pyscf": seconds, "ratio": best / seconds}
                 line += f", PySCF {seconds:.2f} s, ratio {best / seconds:.3f}"
         if backend.name == "cuda":
-            row[what]["asked"] = TARGETS[what]
+            row[what]["target"] = TARGETS[what]
         print(line, flush=True)
     return row
 

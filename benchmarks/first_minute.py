@@ -1,10 +1,10 @@
-"""Where the time of a first calculation goes: a whole process from empty caches, and a new one with full caches.
+"""Where the time of a first calculation goes: in a process that starts with empty caches, and in one with full caches.
 
     python benchmarks/first_minute.py [CASE ...] [--backend cuda] [--json FILE]
 
 Every run is a process of its own. Before the first one all caches are empty: cuanto's, CuPy's, NVRTC's and the
-driver's. The second one finds them filled. The time of the main thread is divided by samples of its stack, taken every
-ten milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
+driver's. The second one finds them filled. The time of the main thread is attributed to steps by sampling its stack
+every ten milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
 `benchmarks/compilers.py` compiles again without a GPU, with other options.
 """
 
@@ -32,7 +32,7 @@ OWN = ROOT / "benchmarks" / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """A calculation, and how long it may take on an H200: from empty caches, and in a new process with full ones."""
+    """A calculation, and target times on an H200: `cold` with empty caches, `full` in a new process with full ones."""
 
     molecule: str
     method: str
@@ -95,7 +95,7 @@ A = cupy.asarray([[2.0, 1.0], [1.0, 3.0]]); (A @ A).get(); t.append(time.perf_co
 cupy.linalg.eigh(A)[0].get(); t.append(time.perf_counter())
 print([b - a for a, b in zip(t, t[1:])])
 """
-"""Times that any program with CuPy spends in a new process: import, context, first product, first eigenvalues."""
+"""Program that prints the times any use of CuPy takes in a new process: import, context, first product, eigenvalues."""
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -106,7 +106,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(name: str, backend: str, folder: Path, sampled: bool, repeat: int = 0) -> dict[str, Any]:
-    """The record of a child process, with the seconds until it ended."""
+    """Run a child process; returns its record, with the seconds until it ended."""
     command = [sys.executable, __file__, "--child", name, "--backend", backend, "--repeat", str(repeat)]
     start = time.time()
     given = {**environment(folder), "FIRST_MINUTE_STARTED": str(start)}
@@ -125,7 +125,7 @@ def bare(folder: Path) -> list[float]:
 
 
 def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
-    """Records of a case from empty caches and from full ones, and the warm time."""
+    """Measure a case: records with empty and with full caches, and warm times."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the helper may still write to it
         cold = run(name, options.backend, Path(folder), not options.plain)
         again = options.repeat and "error" not in cold
@@ -171,7 +171,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; by default all but taxol")
     parser.add_argument("--backend", default="cuda", choices=("cpu", "cuda"))
-    parser.add_argument("--repeat", type=int, default=1, help="warm calculations; 0: the first process only")
+    parser.add_argument(
+        "--repeat", type=int, default=1, help="number of warm calculations; 0: run only the first process"
+    )
     parser.add_argument("--plain", action="store_true", help="without samples of the stack")
     parser.add_argument("--json", help="write the result here")
     parser.add_argument("--sources", help="write the texts of all kernels here (json.gz)")

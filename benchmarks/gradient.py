@@ -116,7 +116,7 @@ def run_case(case: Case, options: argparse.Namespace, backend: Any) -> dict[str,
     steps = {name: round(value, 4) for name, value in calculation.context.timings.seconds.items()}
     row: dict[str, Any] = {"case": case.name, "functions": basis.nbf, "converged": state.converged}
     row |= {"first": first, "best": min(seconds), "steps": steps, "sum": float(np.abs(gradient.sum(axis=0)).max())}
-    row |= {"asked": case.target, "gpu4pyscf": case.literature} if backend.name == "cuda" else {}
+    row |= {"target": case.target, "gpu4pyscf": case.literature} if backend.name == "cuda" else {}
     line = f"{case.name:18s} {basis.nbf:5d} functions {row['best']:8.3f} s (first {first:.2f})"
     if options.peer:
         density = backend.to_host(state.D_spq).sum(axis=0)

@@ -215,7 +215,7 @@ def main() -> None:
     molecules = [(with_orbitals(kind, orbitals), "made") for orbitals in given.orbitals for kind in given.systems]
     molecules += [(cuanto.Molecule.from_xyz(path), Path(path).name) for path in given.xyz]
     rows: list[dict[str, Any]] = []
-    record = {"machine": machine(backend), "asked": {"step": TARGET_STEP, "gain": TARGET_GAIN}, "rows": rows}
+    record = {"machine": machine(backend), "target": {"step": TARGET_STEP, "gain": TARGET_GAIN}, "rows": rows}
     for mode in modes:
         whole(with_orbitals("water", 600), backend, mode)  # compiles, and starts libraries
     make_orthonormal(backend.xp.eye(600))  # the same for a step that comes only after ten rotations

@@ -138,7 +138,7 @@ def run_system(system: System, options: argparse.Namespace, backend: Any) -> dic
         row |= peer(molecule, basis, aux, backend.threads, options.peer_repeat)
         show_peer(row)
     if backend.name == "cuda":
-        row |= {"asked": system.target, "gpu4pyscf": system.literature}
+        row |= {"target": system.target, "gpu4pyscf": system.literature}
         literature = f", GPU4PySCF 1.9: {system.literature} s" if system.literature else ""
         print(f"  target: {system.target} s{literature}", flush=True)
     for trouble in row["troubles"]:

@@ -113,7 +113,7 @@ def measure(case: Case, counts: list[int | None], repeat: int, processes: int) -
             f" {row['speed_up']:6.2f}x {row['energy']:18.10f} {row['iterations']:3d} iterations",
             flush=True,
         )
-    found: dict[str, Any] = {"case": case.name, "asked": case.target, "rows": rows}
+    found: dict[str, Any] = {"case": case.name, "target": case.target, "rows": rows}
     if processes:
         children = [start(case, 1, repeat) for _ in range(processes)]
         slowest = max(finish(child)["seconds"] for child in children)

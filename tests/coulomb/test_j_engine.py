@@ -1,4 +1,4 @@
-"""J from Hermite densities: against the reference, PySCF and its stored fingerprints; screening, precision, devices."""
+"""J from Hermite densities: against the reference, PySCF and stored fingerprints; screening, precision, devices."""
 
 from __future__ import annotations
 
@@ -48,10 +48,12 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use straight-line kernels for all classes."""
     monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": 0.0, "cuda": 0.0})
 
 
 def all_general(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the general kernel for all classes."""
     monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": float("inf"), "cuda": float("inf")})
 
 
@@ -64,7 +66,7 @@ def close(J: Array, exact: Array, tolerance: float = ROUNDING) -> None:
 SMALL = [Case(form, kind, l_max=2) for form in ("pure", "both") for kind in ("contracted", "general")]
 
 
-def test_the_reference_agrees_with_itself() -> None:
+def test_the_reference_by_two_algorithms() -> None:
     basis, _ = bundle(Case("both", "contracted", l_max=1))
     D = random_density(basis.nbf)[0]
     close(hermite_coulomb_matrix(basis, D), coulomb_matrix(basis, D))
@@ -112,7 +114,7 @@ def test_against_pyscf(name: str, basis_name: str) -> None:
 
 @pytest.mark.slow
 def test_high_momenta_against_pyscf() -> None:
-    """Large systems are compared with stored values in test_direct.py."""
+    """Shells up to h; large systems are compared with stored values in test_direct.py."""
     basis = Basis("cc-pv5z", molecule("water_01"))
     D = decaying_density(basis)
     assert np.abs(ours(basis, D, compiled=False) - pyscf_j(basis, D)).max() < EXACT
@@ -146,7 +148,7 @@ def test_translation() -> None:
 # ------------------------------------------------------------------------------------------------ structure
 
 
-def test_equal_primitives_become_one() -> None:
+def test_equal_primitives_are_merged() -> None:
     """An SP shell has one set of primitives; the contraction maps them to all of its functions."""
     groups, C_pk = primitives(Basis("6-31g**", molecule("water_01"), spherical=True))
     kinds = {group.kind: group.count for group in groups}
@@ -262,7 +264,7 @@ def test_exponents_beyond_single_precision() -> None:
 
 
 def s_and_p(kind: str = "contracted") -> Basis:
-    """Two shells: three Hermite orders, few kernels (the emulator keeps stacks for each of them)."""
+    """Basis of two shells: it has three Hermite orders and needs few kernels (`simt` keeps stacks for each of them)."""
     basis, _ = bundle(Case("pure", kind, l_max=1))
     return Basis.from_shells([replace(shell, atom=k) for k, shell in enumerate(basis.shells[:2])], basis.R_ax[:2])
 
@@ -287,7 +289,7 @@ def test_general_kernel_on_simt(precision: str, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 def test_contractions(name: str) -> None:
-    """Against products with the matrix itself."""
+    """Sparse contractions equal products with the dense matrix."""
     device, basis = get_backend(name), bundle(Case("both", "general", l_max=1))[0]
     sparse = primitives(basis)[1]
     contraction, C_pk = Contraction(sparse, device), sparse.toarray()
@@ -327,8 +329,9 @@ def test_the_steps_compile(step: str) -> None:
     assert compile_nvrtc(step_source("cuda", step).text, "sm_90")[0][:4] == b"\x7fELF"
 
 
-def test_operations_equal_those_of_the_text() -> None:
-    """The estimate behind the choice of kernels counts each product of the last sum once, as the text does."""
+def test_operations_count_every_product_of_the_text() -> None:
+    """The estimated operation count, which decides between kernels, includes at least the products of the last sum in
+    the kernel text."""
     for orders in ((0, 0), (1, 1), (2, 2), (3, 1)):
         text = straight_source("cpu", *orders, 1, "double").text
         products = text.count("acc[") // 2

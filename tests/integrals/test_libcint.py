@@ -1,6 +1,6 @@
 """One test body for every backend: one-, two- and three-centre integrals against libcint, the reference and mpmath.
 
-These have every geometry, contraction and range of exponents; test_every_class.py has every class.
+These tests cover every geometry, contraction and range of exponents; test_every_class.py covers every class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from oracle import Array, block_scale, mp_block, reference_block
 from sample import sample
 from tolerances import INTEGRAL_REL, SMALLEST
 
-REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.py has the higher ones
+REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.py covers higher ones
     "reference": (3, 4),
     "cpu-table": (4, 4),
     "cpu-lane": (2, 2),
@@ -49,7 +49,11 @@ REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.
 
 
 def cases_of(name: str, form: str) -> list[Case]:
-    """Mixed forms make many more classes: up to f and g, or d and p for kernels that are compiled one by one."""
+    """Cases for a backend and a form of functions.
+
+    The mixed form (`both`) has many more classes, so its momenta are limited: orbital shells to f and auxiliary shells
+    to g, lower where each class needs its own kernel.
+    """
     l_max, aux_max = REACH[name]
     if not HAS_PYSCF:  # the NumPy reference would take minutes for higher momenta
         l_max, aux_max = min(l_max, 3), min(aux_max, 4)
@@ -64,11 +68,11 @@ def cases_of(name: str, form: str) -> list[Case]:
 
 @pytest.fixture(autouse=True)
 def no_pair_is_neglected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small blocks are compared as well; nuclear attraction takes its threshold from here."""
+    """Small blocks are compared as well. Nuclear attraction uses the same threshold."""
     monkeypatch.setattr(api, "PAIR_THRESHOLD", 0.0)
 
 
-# ------------------------------------------------------------------------------------------------ every class
+# --------------------------------------------------------- every geometry, contraction and range of exponents
 
 
 @on(*BACKENDS)
@@ -99,8 +103,8 @@ def test_three_centres(name: str, form: str, algorithm: str) -> None:
         assert_blocks(got, "3c", basis, aux, f"{case} 3c {algorithm}")
 
 
-def test_three_centres_by_choice() -> None:
-    """`auto` uses the accurate scheme, even if it is slower."""
+def test_three_centres_with_automatic_choice() -> None:
+    """`auto` chooses the accurate algorithm, even if it is slower."""
     for case in cases("both", 3, 4):
         basis, aux = bundle(case)
         got = evaluate(backend("cpu-table"), "3c", basis, aux, "auto")
@@ -126,7 +130,7 @@ def test_highest_momenta(pure: bool) -> None:
         evaluate(device, "overlap", beyond, beyond)
 
 
-# ------------------------------------------------------------------------------ a sample against forty digits
+# ------------------------------------------------------------------------------ a sample, computed to forty digits
 
 HERE = np.array([0.3, -0.4, 0.7])
 NEAR, NEAR_TOO = np.array([1.4, 0.1, 0.0]), np.array([-0.1, 0.5, 0.9])
@@ -155,7 +159,7 @@ LOW = {  # classes with straight-line kernels
 
 @cache
 def exact_block(operator: str, momenta: tuple[int, ...], setting: str, pure: bool) -> tuple[Basis, Basis, Array, float]:
-    """Bases of two shells and of the third one, the block of mpmath, and its natural scale."""
+    """A basis of the first two shells and one of the third, the block of integrals by mpmath, and its natural scale."""
     exponents, centres = SETTINGS[setting]
     pairs = zip(momenta, exponents, strict=False)
     shells = [Shell.from_table(i, l, [a], [[1.0]], pure) for i, (l, a) in enumerate(pairs)]
@@ -173,7 +177,8 @@ def exact_block(operator: str, momenta: tuple[int, ...], setting: str, pure: boo
 @on("reference", "cpu-table", "cpu-lane", "simt-group", "simt-thread", "cuda-group", "cuda-thread")
 @pytest.mark.parametrize("operator", CLASSES)
 def test_forty_digits(name: str, operator: str) -> None:
-    """1e-12 of the block's largest element; where cartesian functions cancel almost completely, 25 eps of these."""
+    """Tolerance: 1e-12 of the block's largest element; where Cartesian contributions cancel almost completely, 25 eps
+    of their size."""
     classes = LOW if name in ("cpu-lane", "simt-thread", "cuda-thread") else CLASSES
     algorithms = ("hgp", "md") if operator in ("2c", "3c") else ("auto",)
     choices = sample([(m, s, pure) for m in classes[operator] for s in SETTINGS for pure in (True, False)], 3)

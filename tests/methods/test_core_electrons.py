@@ -1,4 +1,4 @@
-"""Molecules with core potentials: energies and gradients of PySCF, electrons, properties and every file format."""
+"""Molecules with core potentials: energies and gradients against PySCF, electrons, properties and all file formats."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_stored_comparison_is_complete() -> None:
 
 
 def test_gradient_with_f_functions_without_fitting() -> None:
-    """Four electrons of InH in s and f functions: the other momenta would need ten times as many kernels."""
+    """The four valence electrons of InH, in s and f functions only: p and d would need ten times as many kernels."""
     from pyscf import scf
 
     mol = Molecule(["In", "H"], INDIUM_HYDRIDE)
@@ -91,7 +91,7 @@ def hydrogen_iodide() -> GaussianResult:
 
 
 def test_electrons_and_properties(hydrogen_iodide: GaussianResult) -> None:
-    """8 of 54 electrons are left; dipole and charges are those of PySCF."""
+    """8 of 54 electrons are outside of the core; energy, dipole and charges are those of PySCF."""
     from pyscf import scf
 
     result = hydrogen_iodide
@@ -114,7 +114,8 @@ def test_gradient_of_a_result_is_that_of_the_calculation(hydrogen_iodide: Gaussi
 
 
 def test_files(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
-    """Core potentials survive QCSchema and checkpoints; Molden and cube files count the electrons."""
+    """QCSchema files and checkpoints keep core potentials; Molden files, cube files and reports state core or valence
+    electrons."""
     result, mol = hydrogen_iodide, hydrogen_iodide.molecule
     schema = to_qcschema(result)  # QCElemental accepts it: a warning would be an error
     assert schema["extras"]["cuanto"]["core_electrons"] == [46, 0]
@@ -143,7 +144,8 @@ def test_files(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
 
 
 def test_molden_file_of_pyscf(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
-    """PySCF subtracts the core electrons from the atomic numbers; our file is read by PySCF."""
+    """A Molden file written by PySCF, which subtracts core electrons from atomic numbers, is read correctly; a bad
+    line of [Core] is refused."""
     from pyscf.tools import molden
 
     result, path = hydrogen_iodide, tmp_path / "hi.molden"
@@ -175,7 +177,7 @@ def test_orbitals_with_other_cores_are_no_guess(hydrogen_iodide: GaussianResult)
 
 
 def test_integrals_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """V has the charge of the core, U the potential."""
+    """V_pq is the attraction to the nuclear charge minus the core electrons, U_pq the core potential."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(ROOT / "tests" / "data" / "basis"))
     path, out = tmp_path / "hi.xyz", tmp_path / "hi.npz"
     path.write_text(HI)
@@ -208,8 +210,9 @@ def test_impossible_electrons() -> None:
         cuanto.energy(mol, "hf", basis("def2-svp", mol), backend="cpu", fitting="none")
 
 
-def test_odd_cores_take_an_unpaired_electron() -> None:
-    """Tb with 4f9 in the core of a potential: the valence electrons of a doublet are a closed shell."""
+def test_an_odd_core_contains_an_unpaired_electron() -> None:
+    """A core potential of Tb that includes 4f9 has 55 electrons: the valence electrons of a doublet can be a closed
+    shell."""
     mol = Molecule(["Tb", "F"], [[0, 0, 0], [0, 0, 3.8]])
     assert (mol.nelectron, mol.multiplicity, mol.valence_multiplicity) == (74, 1, 1)
     valence = mol.with_core_electrons([55, 0])

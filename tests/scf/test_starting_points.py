@@ -1,11 +1,11 @@
-"""Molecules that are searched for lower states, and their starting points."""
+"""Molecules for which several starting points of the SCF are tried, and these starting points."""
 
 from __future__ import annotations
 
 import pytest
 
 from cuanto import Molecule
-from cuanto.scf.starting_points import open_shell_atoms, starting_points
+from cuanto.scf.starting_points import centres_of_starting_points, starting_points
 from scf_cases import WATER
 
 
@@ -21,24 +21,24 @@ def linear(*symbols: str, multiplicity: int | None = None) -> Molecule:
         (("O", "Cu"), [1]),  # the d shell of Cu2+ is open
         (("Ti", "O", "Ti"), [0, 2]),
         (("Ce", "F"), [0]),
-        (("Zn", "O"), []),
+        (("Zn", "O"), []),  # the d shell is full up to Zn2+
         (("Ga", "H"), []),
-        (("B", "B"), [0]),
+        (("B", "B"), [0]),  # clusters of atoms with few p electrons: the first atom
         (("Si", "C"), [0]),
-        (("B", "N"), []),
+        (("B", "N"), []),  # N has three p electrons
         (("C", "H"), []),
         (("Be", "Be"), []),
-        (("Fe",), []),
-        (("X-Fe", "O", "O"), []),
+        (("Fe",), []),  # a single atom
+        (("X-Fe", "O", "O"), []),  # a ghost
     ],
 )
-def test_open_shells(symbols: tuple[str, ...], found: list[int]) -> None:
-    assert open_shell_atoms(linear(*symbols)) == found
+def test_centres(symbols: tuple[str, ...], found: list[int]) -> None:
+    assert centres_of_starting_points(linear(*symbols)) == found
 
 
-def test_organic_molecules_have_none() -> None:
-    assert open_shell_atoms(Molecule.from_string(WATER)) == []
-    assert open_shell_atoms(linear("C", "C", "H", "H", multiplicity=3)) == []
+def test_organic_molecules_have_no_centres() -> None:
+    assert centres_of_starting_points(Molecule.from_string(WATER)) == []
+    assert centres_of_starting_points(linear("C", "C", "H", "H", multiplicity=3)) == []
 
 
 def test_one_centre() -> None:

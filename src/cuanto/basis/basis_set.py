@@ -102,8 +102,8 @@ class Basis:
         self._set(*(state[field.name] for field in fields(self)))
 
     def of_shells(self, make: Callable[["Basis"], T]) -> T:
-        """The result of `make` for this basis, which must not depend on positions: it is computed once for this basis
-        and all others that differ from it only by `moved_to`."""
+        """The result of `make` for this basis, which must not depend on positions: it is computed once for all
+        bases that `moved_to` makes from one basis (the same shells at other positions)."""
         if make not in self._known:
             self._known[make] = make(self)
         found: T = self._known[make]

@@ -56,7 +56,7 @@ ENDINGS = (
     ".out",
     ".log",
 )
-"""Suffixes of output files; other programs use -o for them."""
+"""Suffixes of output files, to recognise users who expect `-o FILE` as in other programs."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
 METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
@@ -70,8 +70,8 @@ PANEL, FILES, MANY = "Calculation", "Files", "Many molecules"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
-    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. For output "
-    "files see below."
+    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Not for "
+    "output files: see the panel Files."
 )
 
 Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
@@ -99,7 +99,7 @@ def file_flag(help: str) -> Any:
 
 
 def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
-    """Annotations of the flags for many molecules, with the help texts of two of them."""
+    """Annotations of the flags for many molecules; `workers` and `scheduler` are the help texts of those flags."""
 
     def flag(type_: Any, **more: Any) -> Any:
         return Annotated[type_ | None, typer.Option(rich_help_panel=MANY, **more)]
@@ -174,8 +174,8 @@ def with_options(
 ) -> Callable[..., Any]:
     """Add the flags that commands share to a command: method and basis, all options, charge and multiplicity.
 
-    The command receives them as keywords. Options without a flag share `--option`, which takes the place of the first
-    of them. `more`: annotations of further flags by name, after the options; `last`: others at the end.
+    The command receives them as keywords. Options without a flag share `--option`, which is listed where the first of
+    them would be. `more`: annotations of further flags by name, after the options; `last`: others at the end.
     """
     if command is None:
         return partial(with_options, more=more, last=last)
@@ -195,7 +195,7 @@ def _parameters(types: Mapping[str, Any], default: object = None) -> list[Parame
 
 
 def given(flags: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those of the flags `names` that the user gave, as plain data."""
+    """Values of those flags among `names` that the user gave, as plain data."""
     found = {name: flags[name] for name in names}
     return {name: getattr(value, "value", value) for name, value in found.items() if value is not None}
 
@@ -212,7 +212,7 @@ def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def examples(*lines: str) -> str:
-    """Examples at the end of a help text."""
+    """Text of examples for the end of a help text."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}" for line in lines)])
 
 

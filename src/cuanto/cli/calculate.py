@@ -90,7 +90,7 @@ class Job:
         return [name for name in known if isinstance(name, str) and name != STDIN]
 
     def errors_about(self, key: str = "") -> AbstractContextManager[None]:
-        """Errors raised inside name the job file and the `key`; without a job file they name the option."""
+        """Context that prefixes error messages with the job file and the `key`; without a job file it does nothing."""
         from cuanto.interfaces.keywords import errors_about
 
         if self.file is None:
@@ -117,7 +117,7 @@ def read_sources(job: Job) -> list[Source]:
 
 
 def run_job(job: Job) -> int:
-    """Compute all molecules of a job; exit status 0 all converged, 1 some did not, 2 something was wrong."""
+    """Compute all molecules of a job; returns the exit status: 0 all converged, 1 some did not, 2 an error occurred."""
     sources = read_sources(job)
     paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
@@ -292,7 +292,8 @@ def write_files(result: Result, outputs: Mapping[str, str], source: Source, driv
 
 
 def write_schema(path: str, make_text: Callable[[], str]) -> None:
-    """Write a QCSchema file, or print it for `-`; what QCElemental does not accept goes to standard error."""
+    """Write a QCSchema file, or print it for `-`; if QCElemental rejects it, it is written anyway, with a warning on
+    standard error."""
     from cuanto.interfaces.qcschema import SchemaWarning
 
     with warnings.catch_warnings(record=True) as caught:

@@ -35,8 +35,8 @@ FLAGS = {
     "counterpoise": _flag(
         "--counterpoise",
         "FRAGMENTS",
-        "Interaction energy of fragments, with and without the counterpoise correction: how many atoms each has, such "
-        "as 3,3, or their atoms, such as '1-3;4-6'.",
+        "Compute the interaction energy of fragments, with and without the counterpoise correction. FRAGMENTS: number "
+        "of atoms of each, such as 3,3, or their atoms, such as '1-3;4-6'.",
     ),
     "fragment_charges": _flag("--fragment-charges", "LIST", "Charge of every fragment. \\[default: all neutral]"),
     "fragment_multiplicities": _flag(

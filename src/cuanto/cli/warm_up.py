@@ -1,7 +1,7 @@
 """``cuanto doctor --warm-up``: compile the kernels of a method ahead of time, and time a calculation in a new process.
 
-The kernels are those that an energy and a gradient of a chain of the elements request. This is meant for container
-images, and for machines on which the first user should not wait.
+The kernels are those that an energy and a gradient of a sample molecule request, a chain of atoms of the chosen
+elements. This is meant for container images, and for machines on which the first user should not wait.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 METHOD, BASIS, ELEMENTS = "b3lyp", "def2-svp", ("H", "C", "N", "O")
 SAMPLE_ATOMS = 8
-"""Atoms of the chain, unless there are more elements: enough work that specialised kernels pay."""
+"""Atoms in the chain (more if more elements are given): enough work that specialised kernels are compiled."""
 STRETCH = 1.1
-"""Distance of neighbours in the chain, relative to the sum of their radii."""
+"""Scale of the distances between neighbours in the chain, relative to the sum of their radii."""
 NEW_PROCESS = """
 import json, sys, time
 start = time.perf_counter()
@@ -50,7 +50,8 @@ class WarmUp:
 
 
 def print_warm_up(given: Sequence[str], backend: str) -> None:
-    """Warm up METHOD BASIS ELEMENTS, of which the last ones may be left out, and print the times."""
+    """Warm up for a method, a basis and elements, `given` in this order, and print the times; what is missing has
+    defaults."""
     method, basis, *elements = (*given, *(METHOD, BASIS)[len(given) :])
     chain, console = sample(elements or ELEMENTS), Console(highlight=False)
     console.print(f"compiling for {method}/{basis} with {', '.join(dict.fromkeys(chain.symbols))} ...")
@@ -61,7 +62,7 @@ def print_warm_up(given: Sequence[str], backend: str) -> None:
 
 
 def sample(elements: Sequence[str]) -> Molecule:
-    """A bent chain of the elements in turn."""
+    """The sample molecule: a zigzag chain of atoms that repeats the elements in turn."""
     import numpy as np
 
     from cuanto.grid.rules import bragg_slater_radii
@@ -74,7 +75,7 @@ def sample(elements: Sequence[str]) -> Molecule:
     R_ax = np.zeros((len(symbols), 3))
     R_ax[1:, 0] = np.cumsum(0.8 * steps)
     R_ax[1::2, 1] = 0.6 * steps.mean()
-    return Molecule(symbols, R_ax, name="a chain of the elements")
+    return Molecule(symbols, R_ax, name="sample chain")
 
 
 def warm_up(chain: Molecule, method: str, basis: str, backend: str) -> WarmUp:

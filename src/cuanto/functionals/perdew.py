@@ -28,7 +28,7 @@ CUTOFF = 1.745 * 0.11
 
 
 def rasolt_geldart(rs: Value) -> Value:
-    """C(rho)"""
+    """Coefficient C(rho) of the gradient correction, as a function of r_s."""
     above = 0.002568 + rs * (ALPHA + BETA * rs)
     below = 1 + rs * (GAMMA + rs * (DELTA + 1e4 * BETA * rs))
     return 0.001667 + above / below
@@ -36,7 +36,7 @@ def rasolt_geldart(rs: Value) -> Value:
 
 @define("gga_c_p86", P86, PERDEW_ZUNGER)
 def p86(d: Density) -> Value:
-    """Gradient correction to the uniform gas of Perdew and Zunger."""
+    """Correlation energy density: the uniform gas of Perdew and Zunger, and a gradient correction."""
     c = rasolt_geldart(d.rs)
     phi = CUTOFF * AT_INFINITY * sqrt(d.sigma) / (c * d.rho ** Fraction(7, 6))
     spin = sqrt(d.polarisation.mean(5, 3))
@@ -54,21 +54,21 @@ PW91_BETA = NU * C_C0
 
 @define_enhanced("gga_x_pw91", PW91)
 def pw91_enhancement(s: Spin) -> Value:
-    """F(s)"""
+    """Enhancement factor F(s)."""
     p = s.p
     becke = 1 + 0.19645 * s.s * asinh(7.7956 * s.s)
     return (becke + (0.2743 - 0.1508 * exp(-100 * p)) * p) / (becke + 0.004 * p * p)
 
 
 def pw91_coefficient(rs: Value) -> Value:
-    """C_xc(r_s); without the term 0.07389 r_s^3 of the authors' denominator, as Libxc has it."""
+    """C_xc(r_s). Like Libxc, omits the term 0.07389 r_s^3 that the paper has in the denominator."""
     above = 2.568 + rs * (23.266 + 0.007389 * rs)
     return 0.001 * above / (1 + rs * (8.723 + 0.472 * rs))
 
 
 @define("gga_c_pw91", PW91)
 def pw91(d: Density) -> Value:
-    """H_0 and H_1, added to the uniform gas."""
+    """Correlation energy density: that of the uniform gas and the gradient corrections H_0 and H_1."""
     rho, phi = d.rho, d.polarisation.phi
     phi3, t2 = phi**3, d.t_squared(phi)
     uniform = per_electron(d.rs, d.polarisation, PRINTED)
@@ -85,7 +85,7 @@ def pw91(d: Density) -> Value:
 
 KAPPA = 0.804
 REVPBE_KAPPA = 1.245
-"""Fitted to atoms."""
+"""Fitted to exact exchange energies of atoms."""
 PBE_BETA = 0.06672455060314922
 PBE_GAMMA = (1 - ln(2)) / pi**2
 MU = PBE_BETA * pi**2 / 3
@@ -93,18 +93,18 @@ MU = PBE_BETA * pi**2 / 3
 
 @define_enhanced("gga_x_pbe", PBE)
 def pbe_enhancement(s: Spin, kappa: float = KAPPA) -> Value:
-    """F(s), eq. 14."""
+    """Enhancement factor F(s), eq. 14."""
     return 1 + kappa * MU * s.p / (kappa + MU * s.p)
 
 
 @define_enhanced("gga_x_pbe_r", REVPBE)
 def revpbe_enhancement(s: Spin) -> Value:
-    """F(s) of PBE with another kappa."""
+    """Enhancement factor F(s) of PBE with another kappa."""
     return pbe_enhancement(s, REVPBE_KAPPA)
 
 
 def pbe_per_electron(rs: Value, polarisation: Polarisation, t_squared: Value) -> Value:
-    """Energy of an electron, eq. 7; with A written as beta / (gamma w), no quotient is infinite."""
+    """Correlation energy per electron, eq. 7, with A = beta / (gamma w) inserted so that nothing is divided by zero."""
     uniform, phi3 = per_electron(rs, polarisation), polarisation.phi**3
     w = expm1(-uniform / (PBE_GAMMA * phi3))
     y = PBE_BETA / PBE_GAMMA * t_squared

@@ -81,7 +81,7 @@ def _block_algorithm(operator: str, bra: Shells, ket: Shells, algorithm: str) ->
     """Check that the class and algorithm fit these schedules, which implement McMurchie-Davidson only."""
     md_blocks.check(operator, bra, ket)
     if algorithm == "hgp":
-        raise InputError("a block per integral or quartet works by McMurchie-Davidson: choose --algorithm md or auto")
+        raise InputError(f"the schedules {md_blocks.NAMES} use McMurchie-Davidson only: choose --algorithm md or auto")
     return "md"
 
 

@@ -24,12 +24,15 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.spec import Shells
 
 MAX_BLOCK_L = 5
-"""Highest angular momentum: Hermite expansions are unrolled in the text up to this one."""
+"""Highest angular momentum: the text of the kernels has unrolled Hermite expansions up to this one."""
 MAX_THREADS = 256
 """Largest number of threads in a block (as in the paper)."""
 CHUNK = 32
 """Primitive quartets whose Boys functions a block computes at once; the same as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
+"""Largest number of potentials of ket monomials that a block per quartet keeps at once (at least one monomial's)."""
+NAMES = "block-per-integral and block-per-quartet"
+"""The two schedules in error messages."""
 
 ARGUMENTS = abi.BATCH + abi.parse_arguments(
     "int bra_fields, int ket_fields, int la, int lb, int lc, int ld, int bra_functions, int ket_functions, "
@@ -41,30 +44,30 @@ ARGUMENTS = abi.BATCH + abi.parse_arguments(
 def check(operator: str, bra: Shells, ket: Shells) -> None:
     """Refuse classes that the kernels cannot compute."""
     if operator != "coulomb":
-        raise InputError(f"a block per integral or quartet computes Coulomb integrals only, not {operator}")
+        raise InputError(f"the schedules {NAMES} compute Coulomb integrals only, not {operator}: choose schedule auto")
     if (l := max(*bra.l, *ket.l)) > MAX_BLOCK_L:
-        raise InputError(f"a block per integral or quartet supports l = 0 to {MAX_BLOCK_L}, not {l}: choose auto")
+        raise InputError(f"the schedules {NAMES} support l = 0 to {MAX_BLOCK_L}, not {l}: choose schedule auto")
 
 
 def batch_size(K: int, k: int) -> int:
-    """Numbers R_tuv^n in batch k of total momentum K."""
+    """How many values R_tuv^n batch k has, for total momentum K."""
     return (k + 1) * (k + 2) * (K - k + 1) // 2
 
 
 @cache
 def largest_batch(K: int) -> int:
-    """Size of one buffer, in numbers."""
+    """Size of one buffer: how many values the largest batch has."""
     return max(batch_size(K, k) for k in range(K + 1))
 
 
 def triple_buffer(K: int) -> int:
-    """Numbers that triple buffering keeps: three buffers and R_tuv^0 (section VI of the paper)."""
+    """How many values triple buffering keeps: three buffers and R_tuv^0 (section VI of the paper)."""
     return 3 * largest_batch(K) + hermite_count(K)
 
 
 @cache
 def tuple_table(order: int) -> NDArray[np.int32]:
-    """All (t, u, v) by degree, packed into 8 bits each."""
+    """All (t, u, v) up to degree `order`, by rising degree; each is packed into one integer, 8 bits per index."""
     table = np.array([t | u << 8 | v << 16 for k in range(order + 1) for t, u, v in powers(k)], dtype=np.int32)
     table.setflags(write=False)
     return table
@@ -97,7 +100,10 @@ def functions_of(side: Shells) -> Functions:
 
 @dataclass(frozen=True)
 class Storage:
-    """Numbers that a block stores: `shared` in shared memory; `sums` there too if they fit."""
+    """How many values a block stores: `shared` in shared memory, `sums` there too if they fit, else in global memory.
+
+    `at_once`: number of ket monomials that are processed together.
+    """
 
     shared: int
     sums: int
@@ -120,7 +126,7 @@ def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: 
 
 
 def block_threads(bra: Shells, ket: Shells) -> int:
-    """A thread for each number of the largest batch, 32 to MAX_THREADS; with low momenta more would be idle."""
+    """Number of threads in a block, a power of two from 32 to MAX_THREADS: one for each value of the largest batch."""
     wanted = largest_batch(sum(bra.l) + sum(ket.l))
     threads = 32
     while threads < min(wanted, MAX_THREADS):

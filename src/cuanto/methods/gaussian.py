@@ -36,7 +36,7 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.screening import screen
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
-from cuanto.scf.starting_points import open_shell_atoms, starting_points
+from cuanto.scf.starting_points import centres_of_starting_points, starting_points
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 from cuanto.terms import (
@@ -287,7 +287,7 @@ class Calculation:
         given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
         if options.search == "none" or not request.single_point or given or not options.aufbau:
             return False
-        return bool(open_shell_atoms(request.molecule))
+        return bool(centres_of_starting_points(request.molecule))
 
     def _search(self, problem: Problem) -> tuple[Any, Any]:
         """Orbitals of the lowest starting point, with a coarse grid."""

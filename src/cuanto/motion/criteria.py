@@ -1,9 +1,9 @@
-"""Convergence of an optimisation: four criteria with Gaussian's values, which must all be met.
+"""Convergence of an optimisation: four criteria with Gaussian's values, and a limit of the predicted energy change.
 
-The gradient is that of the current geometry; the displacement is that of the next step (as in Gaussian
+All must be met. The gradient is that of the current geometry; the displacement is that of the next step (as in Gaussian
 and in H. B. Schlegel, J. Comput. Chem. 3, 214 (1982), doi:10.1002/jcc.540030212), after superposition. Both are taken
-over Cartesian components. If the gradient is a hundred times below its limits, the surface is flat and the displacement
-does not matter.
+over Cartesian components. If the gradient is a hundred times below its limits, the surface is flat, and neither
+displacement nor energy change matter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cuanto.errors import InputError
 from cuanto.options import require_known
 
 FLAT_FRACTION = 0.01
-"""Fraction of the limits of a gradient below which the displacement does not matter."""
+"""Fraction of the limits of the gradient below which nothing else matters."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Criteria:
         return PRESETS[given.lower()]
 
     def met(self, measures: Measures) -> tuple[bool, bool, bool, bool]:
-        """Which of the criteria are met."""
+        """Which of the four criteria are met."""
         first, second, third, fourth = (
             value <= limit for value, limit in zip(astuple(measures), astuple(self), strict=True)
         )
@@ -57,14 +57,15 @@ class Criteria:
 
     @property
     def energy(self) -> float:
-        """Largest energy change, Hartree, that may be predicted for the next step.
+        """Limit of the energy change that is predicted for the next step, Hartree.
 
-        In a large molecule many small components add up. `normal` and tighter criteria have 1e-6 Hartree.
+        This is a further condition, because in a large molecule many small components add up. It is 1e-6 Hartree for
+        `normal` and tighter criteria.
         """
         return max(1e-6, self.gradient_max * self.displacement_max)
 
     def flat(self, measures: Measures) -> bool:
-        """Whether the gradient is so small that the displacement does not matter."""
+        """Whether the gradient is so small that nothing else matters."""
         small = (FLAT_FRACTION * self.gradient_rms, FLAT_FRACTION * self.gradient_max)
         return measures.gradient_rms <= small[0] and measures.gradient_max <= small[1]
 

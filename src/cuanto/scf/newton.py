@@ -3,8 +3,8 @@
 G. B. Bacskay, Chem. Phys. 61, 385 (1981), doi:10.1016/0301-0104(81)85156-7; B. Helmich-Paris, J. Chem. Phys. 154,
 164104 (2021), doi:10.1063/5.0040798. Newton's equations are solved in a growing space of vectors on which the Hessian
 has acted. Along directions of negative curvature steps go downhill, as if the curvature were positive. Occupations are
-kept: the lowest energy of whole occupations may have an empty orbital below an occupied one, which no method that fills
-the lowest orbitals can converge to.
+kept: with integer occupations, the state of lowest energy may have an empty orbital below an occupied one, and no
+method that fills the lowest orbitals can converge to it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ from cuanto.scf.rotations import rotate_spins, split_angles
 from cuanto.scf.state import State
 
 FLAT_CURVATURE = 2e-6
-"""Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
+"""Hartree: smaller curvatures belong to rotations of the whole molecule, which do not change the energy."""
 FIRST_RADIUS, MAX_RADIUS, MIN_RADIUS = 0.3, 1.0, 1e-7
-"""Norm of the angles of a step: at the start, at most, and when to give up."""
+"""Trust radius, the largest norm of the angles of a step: at the start, at most, and below which to give up."""
 GOOD_RATIO, POOR_RATIO = 0.75, 0.25
 """Ratios of actual to predicted gain beyond which the radius grows or shrinks."""
 FORCING = 0.1
 """Largest residual of Newton's equations, relative to the gradient; near the minimum it shrinks with the gradient."""
 MAX_VECTORS = 25
-"""Largest number of products of the Hessian in a step."""
+"""Largest number of vectors on which the Hessian of a state acts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A step in the angles of all splits, its norm, the predicted gain (Hartree), and its change of the density."""
+    """A step: angles `x` between all pairs of blocks of different occupation (`rotations.splits`) and their norm, the
+    predicted decrease of the energy (`gain`, Hartree), and the change of the density."""
 
     x: Array
     norm: float
@@ -58,7 +59,10 @@ def minimise(problem: Problem, start: tuple[Any, Any], criteria: Criteria, max_i
 
 @dataclass
 class _Newton:
-    """A fixed-point map by Newton steps; remembers the last accepted state, where the Hessian has acted on vectors."""
+    """A fixed-point map by Newton steps.
+
+    It keeps the last accepted state (`lowest`, `orbitals`) and the vectors on which its Hessian has acted (`space`).
+    """
 
     problem: Problem
     criteria: Criteria
@@ -70,7 +74,7 @@ class _Newton:
     proposal: Proposal | None = None
 
     def evaluate(self, C_sjm: Any, iteration: int, previous: Evaluation | None) -> Evaluation:
-        """The state of orbitals, compared with the last accepted one; then the next step from the lower of both."""
+        """Compute the state of orbitals; propose the next step from it or, if it is rejected, from the last one."""
         before = np.inf if self.lowest is None else self.lowest.energy
         current = evaluate(
             self.problem, ExtrapolationStep(self.problem), (C_sjm, self.eps_sm, "newton"), iteration, before
@@ -80,7 +84,7 @@ class _Newton:
             self.proposal = self._propose()
             return current
         C_sjm, state, sound = self._canonical(current)
-        if not sound:  # of another density: its angles would mean nothing
+        if not sound:  # the canonical orbitals have another density: angles relative to them would be meaningless
             self.proposal = None
             return current
         with self.problem.timings.measure("second order"):
@@ -92,7 +96,7 @@ class _Newton:
         return replace(current, state=replace(state, converged=converged))
 
     def advance(self, current: Evaluation) -> Any | None:
-        """Orbitals of the proposed step, None if steps have become too short."""
+        """Orbitals after the proposed step; None if steps have become too short."""
         if self.proposal is None or self.lowest is None or self.radius < MIN_RADIUS:
             return None
         levels = self.problem.levels(self.lowest.n_sm)
@@ -153,10 +157,10 @@ class _Newton:
 
 
 def _step(values: Array, slopes: Array, radius: float, flat: float) -> tuple[Array, float]:
-    """Coefficients of a step downhill along eigenvectors, at most as long as the radius, and the shift of curvatures.
+    """Coefficients of a downhill step along eigenvectors, at most as long as the radius, and the shift of curvatures.
 
-    Curvatures are replaced by their absolute values and raised until the step is short enough. Left out are directions
-    in which there is nothing to gain: curvatures from -`flat` to FLAT_CURVATURE.
+    Curvatures (`values`) are replaced by their absolute values and raised by the shift until the step is short enough.
+    Directions with curvatures from -`flat` to FLAT_CURVATURE, which would gain nothing, are left out.
     """
     size = np.where((values > FLAT_CURVATURE) | (values < -flat), np.abs(values), np.inf)
 

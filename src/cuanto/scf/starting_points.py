@@ -29,8 +29,12 @@ class StartingPoint:
     spins: tuple[float, ...] | None = None
 
 
-def open_shell_atoms(molecule: Molecule) -> list[int]:
-    """Atoms of a molecule with an open d or f shell, or the first of a cluster of atoms with few p electrons."""
+def centres_of_starting_points(molecule: Molecule) -> list[int]:
+    """Atoms whose charges and spins differ between starting points; none if a molecule needs no search.
+
+    These are all atoms with an open d or f shell or, if there are none, the first atom of a cluster in which every
+    atom has few p electrons.
+    """
     real = [a for a in range(molecule.natom) if not molecule.nuclei.ghosts[a]]
     numbers = [int(number) for number in molecule.numbers]
     if len(real) < 2:
@@ -64,7 +68,7 @@ def starting_points(molecule: Molecule) -> Iterator[StartingPoint]:
     several centres alternate.
     """
     yield StartingPoint("superposed atoms")
-    centres = open_shell_atoms(molecule)
+    centres = centres_of_starting_points(molecule)
     pairs = [(a, b) for a in centres if (b := _partner(molecule, a, centres)) is not None]
     share = (molecule.multiplicity - 1) / len(centres)
     own = [_unpaired(configuration(int(number))) for number in molecule.numbers]

@@ -21,7 +21,7 @@ MIN_HPP = 0.1
 """Lower bounds, in eV, of the exchange integrals h_sp and h_pp from which the additive terms are computed."""
 INTEGRALS = ("g_ss", "g_sp", "g_pp", "g_p2", "h_sp")
 REPLACED = {"F0_sd": (0, {"ss", "dd"}), "G2_sd": (2, {"sd"})}
-"""Radial integrals that some elements have as parameters: the order k and the pairs of shells of R^k."""
+"""Radial integrals R^k that are parameters of some elements: the order k, and the pairs of shells of the electrons."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,10 @@ class Shells:
 
     @property
     def noble(self) -> bool:
-        """Whether this is a noble gas other than helium, whose s shell is the empty one of the next row."""
+        """Whether this is a noble gas other than helium.
+
+        The s shell of its parameters is the empty one of the next row.
+        """
         return len(self.n) > 1 and self.n[0] > self.n[1]
 
     def radial(self, k: int, one: str, other: str) -> float:
@@ -104,8 +107,8 @@ class Shells:
     def rho(self) -> Mapping[str, float]:
         """Additive terms of each pair of shells, of the monopoles (`0`, `0dd`) and of the `core`.
 
-        `sp core` and `pp core` replace `sp` and `pp` in the attraction to cores and in integrals with d functions: like
-        all additive terms of d functions, those of metals are clipped to a range in MOPAC.
+        `sp core` and `pp core` replace `sp` and `pp` in the attraction to cores and in integrals with d functions; for
+        metals they are clipped to a range, as MOPAC does with all additive terms of d functions.
         """
         found = {"0": 0.5 / self.g["g_ss"]}
         found["core"] = found["0"] if self.core is None else self.core
@@ -127,7 +130,7 @@ class Shells:
         return found
 
     def isolated_d(self, multiples: Sequence[float]) -> float:
-        """Two-electron energy of the d electrons of an isolated atom: the `multiples` of five radial integrals."""
+        """Two-electron energy of the d electrons of an isolated atom: five radial integrals, times `multiples`."""
         integrals = (
             self.radial(0, "ss", "dd"),
             self.radial(0, "dd", "dd"),

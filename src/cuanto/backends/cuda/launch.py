@@ -1,4 +1,7 @@
-"""Launches of integral jobs on a GPU: kernel, grid, shared memory, arguments. Without CuPy: `simt` uses it, too."""
+"""Launches of integral jobs on a GPU: kernel, grid, shared memory and arguments.
+
+This module does not import CuPy, because the `simt` backend uses it as well.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,12 @@ from cuanto.kernels.spec import BLOCK_SCHEDULES
 from cuanto.kernels.text import Source
 
 WORTH_COMPILING = tuning.number("cuda", "integrals.worth_compiling")
+"""Operations of a job above which a straight-line kernel is compiled for its class."""
 SUMS_TARGET = tuning.size("cuda", "integrals.block_sums_bytes")
+"""Bytes of shared memory of a block above which its sums are kept in global memory."""
 MAX_GRID = 2**31 - 1
 SCRATCH_LIMIT = tuning.size("cuda", "integrals.block_scratch_bytes")
+"""Bytes of global memory for the sums of all blocks of a launch."""
 _known_casts: dict[str, list[tuple[Callable[[Any], Any] | None, str]]] = {}
 
 
@@ -44,7 +50,7 @@ def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]
 
 
 def _block_arguments(job: Job) -> dict[str, Any]:
-    """Tables of both sides for kernels with a block of threads per integral or quartet."""
+    """Arguments of the kernels with a block of threads per integral or quartet: momenta, and tables of bra and ket."""
     md_blocks.check(job.operator, job.bra, job.ket)
     K = sum(job.bra.l) + sum(job.ket.l)
     momenta = (*job.bra.l, 0)[:2] + (*job.ket.l, 0)[:2]
@@ -69,7 +75,7 @@ class JobLaunches:
         """The launch of a job with the best kernel compiled so far."""
         schedule = self._backend.traits.schedule
         if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
-            return self._blocks(job, schedule)  # without counting the cost of the class, which may take seconds
+            return self._blocks(job, schedule)  # the properties of its kind may take seconds to compute
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")
@@ -85,7 +91,7 @@ class JobLaunches:
         return work > self._backend.traits.worth_compiling
 
     def _groups(self, job: Job) -> Launch:
-        """A few kets per block, their work shared by its threads, from index tables."""
+        """Launch the general kernel: the threads of a block share the work of a few kets, following index tables."""
         traits, need, dtype = self._backend.traits, kind_of(job).need, np.dtype(job.arguments["out"].dtype)
         lanes, shared = group_lanes(job, need, dtype.itemsize, traits.shared_limit, traits.workers)
         items = job.bras * -(-job.kets // lanes)
@@ -105,7 +111,7 @@ class JobLaunches:
         return Launch(self._backend.compile(source), grid, _arguments(job, extra), shared)
 
     def _blocks(self, job: Job, schedule: str) -> Launch:
-        """A block for each contracted integral, or for each contracted quartet of shells."""
+        """Launch a kernel with a block for each contracted integral, or for each contracted quartet of shells."""
         traits = self._backend.traits
         arguments = self._tables.once((job.bra, job.ket, job.real_name), lambda: _block_arguments(job))
         threads = traits.quartet_threads or md_blocks.block_threads(job.bra, job.ket)

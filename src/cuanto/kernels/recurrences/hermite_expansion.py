@@ -1,8 +1,10 @@
 """A density between two shells in Hermite Gaussians, and its derivative with respect to the distance of the shells.
 
 The product of primitives a and b is sum_t E_t^ab Lambda_t(P) (McMurchie and Davidson; `mcmurchie_davidson`). E depends
-on the centres through P - A = -(b/p) (A - B) and P - B = (a/p) (A - B), and x_A Lambda_t = h Lambda_(t+1) + (P - A)
-Lambda_t + t Lambda_(t-1) with h = 1/2p builds a polynomial factor by factor, all monomials of a shell at once (Horner).
+on the centres through P - A = -(b/p) (A - B) and P - B = (a/p) (A - B), where a and b are the exponents and p = a + b.
+Polynomials are multiplied out factor by factor, all monomials of a shell at once (Horner), with h = 1/2p and
+
+    x_A Lambda_t = h Lambda_(t+1) + (P - A) Lambda_t + t Lambda_(t-1).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ Hermites = Mapping[Powers, int]
 
 
 def multiply_out(graph: Graph, shift: Sequence[int], h: int, l: int, parts: Mapping[Powers, Hermites]) -> Hermites:
-    """sum_a x^a parts[a] over monomials of degree l about a centre, P minus which is `shift`."""
+    """sum_a x^a parts[a] over monomials of degree l about a centre C, with `shift` = P - C."""
     g, level = graph, parts
     for d in range(l, 0, -1):
         terms: dict[Powers, dict[Powers, list[tuple[float, int, int]]]] = {}
@@ -39,9 +41,10 @@ def multiply_out(graph: Graph, shift: Sequence[int], h: int, l: int, parts: Mapp
 
 
 def expansion(la: int, lb: int) -> Stage:
-    """Hermite expansion h_t of the density `gamma` [a, b] of a `pair` (PAIR_FIELDS), and k_xt of its derivatives.
+    """Hermite expansion of the density `gamma` [a, b] of a primitive `pair` (PAIR_FIELDS), and of its derivatives.
 
-    t is up to la + lb, and up to la + lb - 1 for each axis x; the derivative of the exponential factor is not included.
+    Outputs: the coefficients H_t of the density, t <= la + lb; then for x = 0, 1, 2 the coefficients K_xt of its
+    derivative with respect to (A - B)_x, t <= la + lb - 1. The exponential factor of the pair is not differentiated.
     """
     g = Graph()
     PA, PB = inputs(g, "pair", 3, uniform=False), [g.input("pair", 3 + i, False) for i in range(3)]

@@ -1,6 +1,6 @@
-// P[component][pair] of all symmetries: a block of threads per row of a component, which reads its row of two matrices
-// once, in order. `weight` [l][m]: weight of a density of symmetry m in rows of symmetry l; blocks of weight zero
-// are not read. Components LL, SS, LS, SL (LS transposed), vectors [component][pair].
+// P of all symmetries from D. D and P are vectors [component][pair] with components LL, SS, LS and SL (the transpose of
+// LS). A block of threads computes one element of P: it reads its row of two matrices once, in order. `weight` [l][m]:
+// weight of a density of symmetry m in rows of symmetry l; columns of weight zero are not read.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     __shared__ double sums[THREADS];
     const int component = blockIdx.x / total;

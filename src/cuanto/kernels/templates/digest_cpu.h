@@ -23,19 +23,20 @@ static double acc_sum(ACC x) {
 struct Kets {
     INDEX nc, nd, functions;  // functions: nc + nd
     int c[LANES], d[LANES], pair[LANES];
-    ACC bound, own;           // own: 2 |D_cd|
+    ACC bound, own;           // own: twice the largest |D| between c and d
     double largest_bound;
     ACC *D, *K;               // [density, row, function]
     ACC *D_cd, *J_cd;         // [density, function c, function d]
-    ACC* near;                // [segment]: the largest |D| with c or d
+    ACC* near;                // [segment]: the largest |D| between the functions of a segment and those of shell c or d
 };
 
+// Working memory of a thread.
 struct Work {
     Kets kets;
-    ACC* weights;
-    int* list;
+    ACC* weights;     // [bra of the list]: 0 in lanes that are left out, 1/2 where ab = cd, otherwise 1
+    int* list;        // [bra of the list]: its number, and the first ket of the vector
     REAL* integrals;
-    INDEX room;
+    INDEX room;       // integrals that fit
 };
 
 static void gather(const Densities& x, const KetClass& k, INDEX first, Kets& v) {
@@ -90,7 +91,8 @@ static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
 struct Included {};
 FN ACC operator*(ACC x, Included) { return x; }
 
-// Add one bra with the vector of kets to K; NC and ND are 0 when they are not compile-time constants.
+// Add the integrals of one bra with the vector of kets to K. NC, ND: numbers of functions of c and d, or 0 to take them
+// from `v` at run time.
 template <class WEIGHT, int NC, int ND>
 static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX density_row, const Kets& v) {
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
@@ -167,10 +169,10 @@ static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, c
     return integrals;
 }
 
-// Pass the significant bras of a class with the vector of kets that begins at `first` to `take`, as many at once as fit;
-// returns the number of quartets.
+// Select the bras of a class that are significant with the vector of kets at `first`, and call take(number of bras)
+// whenever the list is full, and at the end; returns the number of quartets.
 template <class TAKE>
-static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, const TAKE& take) {
+static INDEX select_bras(const Densities& x, const BraClass& bra, double largest, INDEX first, Work& w, const TAKE& take) {
     const Kets& v = w.kets;
     const INDEX size = bra.columns * bra.na * bra.nb * v.nc * v.nd * LANES;
     const INDEX room = w.room / size ? w.room / size : 1;
@@ -199,11 +201,11 @@ static INDEX all_bras(const Densities& x, const BraClass& bra, double largest, I
     return quartets;
 }
 
-enum { INTEGRALS = 49152 };  // integrals of a list, which stay in the L2 cache
+enum { INTEGRALS = 49152 };  // integrals of a list of bras: they stay in the L2 cache
 
 static INDEX up(INDEX bytes) { return (bytes + 63) / 64 * 64; }
 
-// Memory for a class of kets with classes of bras.
+// Working memory for a class of kets with classes of bras.
 static Work workspace(const Densities& x, const KetClass& k, const BraClass* bra, INDEX classes) {
     INDEX largest_item = 0;
     for (INDEX i = 0; i < classes; ++i) {

@@ -8,7 +8,7 @@ extern "C" void ENTRY(PARAMETERS) {
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
             const DigestK<ACC>::Function add_k = DigestK<ACC>::of(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i)
-                found += all_bras(x, bra[i], largest, first, w, [&](INDEX items) {
+                found += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {
                     bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);
                     const VEC* integrals = (const VEC*)w.integrals;
                     for (INDEX item = 0; item < items; ++item)

@@ -2,7 +2,8 @@
 // give K'_kc += I D_bd and K'_kd += I D_bc, which stay in the cache and are contracted with D after the last bra: term i adds
 // weight[i] sum_r K'_kr D_pr, with k = function[i] and p = parent[i], to element target[i] of the gradient.
 
-// Add one bra with the vector of kets to K'; NC and ND are 0 when they are not compile-time constants.
+// Add the integrals of one bra with the vector of kets to K'. NC, ND: numbers of functions of c and d, or 0 to take them
+// from `v` at run time.
 template <int NC, int ND>
 static void digest_derivative(const VEC* integrals, ACC weight, INDEX na, INDEX nb, const ACC* Db, ACC* Ka, const Kets& v) {
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
@@ -47,7 +48,7 @@ extern "C" void ENTRY(PARAMETERS) {
             const Digest digest = digest_for(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i) {
                 const INDEX columns = bra[i].columns, na = bra[i].na, nb = bra[i].nb;
-                found += all_bras(x, bra[i], largest, first, w, [&](INDEX items) {
+                found += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {
                     bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);
                     const VEC* integrals = (const VEC*)w.integrals;
                     for (INDEX item = 0; item < items; ++item)

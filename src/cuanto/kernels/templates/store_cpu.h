@@ -10,7 +10,7 @@ extern "C" void ENTRY(PARAMETERS) {
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
             for (INDEX i = 0; i < count && s.values <= s.limit; ++i) {
                 const INDEX place = s.heads++, size = bra[i].columns * bra[i].na * bra[i].nb * k.nc * k.nd;
-                s.quartets += all_bras(x, bra[i], largest, first, w, [&](INDEX items) {
+                s.quartets += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {
                     if (s.head) {
                         VEC* integrals = (VEC*)(s.value + s.values);
                         bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, (REAL*)integrals);
