@@ -4,7 +4,8 @@
     python benchmarks/three_centre.py --backend cuda --classes --json benchmarks/results/three_centre_h200.json
 
 Printed: seconds (the first run, best and median of the warm ones), integrals per second, fraction of the arithmetic
-limit, peak memory against the size of the result; with --classes time, rate and fraction per class and algorithm.
+limit, ratio of peak memory to the size of the result; with --classes also time, rate and fraction of every class and
+algorithm.
 The arithmetic limit, in double precision: on a GPU the peak rate of its fused multiply-adds, on the CPU the rate of a
 matrix product on the same cores, measured in the same run. The operation count is that of the Head-Gordon-Pople
 recurrences, whichever algorithm was used.
@@ -72,8 +73,8 @@ def arithmetic_limit(backend: Any) -> float:
     return 2 * 2000.0**3 / best
 
 
-def run_operations(basis: cuanto.Basis, aux: cuanto.Basis) -> float:
-    """Operations of all classes by the recurrences of Head-Gordon and Pople."""
+def count_operations(basis: cuanto.Basis, aux: cuanto.Basis) -> float:
+    """Count the operations of all classes if computed by the recurrences of Head-Gordon and Pople."""
     kets = basis_kets(aux, coulomb=True)
     total = 0.0
     for bra in basis_pairs(basis, RowMap(basis.nbf, packed=True), PAIR_THRESHOLD):
@@ -143,7 +144,7 @@ def by_class(backend: Any, basis: cuanto.Basis, aux: cuanto.Basis, limit: float)
 
 
 def device_seconds(backend: Any, jobs: list[Any]) -> float:
-    """Best of three warm runs."""
+    """Seconds of the best of three warm runs."""
     backend.run(jobs)
     backend.finish_compiling()
     best = float("inf")
@@ -198,7 +199,8 @@ def main() -> None:
     basis, aux = cuanto.Basis(options.basis, molecule), cuanto.Basis(options.aux, molecule)
     peer = with_peer(options, backend)
     count = basis.nbf * (basis.nbf + 1) // 2 * aux.nbf
-    print(f"{options.molecule} {options.basis} / {options.aux}: {basis.nbf} x {aux.nbf} functions, {count / 1e6:.1f} M")
+    sizes = f"{basis.nbf} x {aux.nbf} functions, {count / 1e6:.1f} M integrals"
+    print(f"{options.molecule} {options.basis} / {options.aux}: {sizes}")
 
     def ours() -> Any:
         return integrals.eri_3c(basis, aux, packed=True, backend=backend)
@@ -218,7 +220,7 @@ def main() -> None:
         "best_seconds": min(warm),
         "integrals_per_second": count / min(warm),
         "arithmetic_limit": limit,
-        "limit_fraction": run_operations(basis, aux) / min(warm) / limit,
+        "limit_fraction": count_operations(basis, aux) / min(warm) / limit,
     }
     print(
         f"cuanto {backend.name}: first {first:.3f} s, warm best {min(warm):.4f} median {statistics.median(warm):.4f} s"

@@ -81,14 +81,14 @@ def kind_of(job: Job) -> Kind:
 
 @dataclass(frozen=True)
 class GroupNeed:
-    """Storage of the group schedule, as a count of numbers: `uniforms` per block, `sums` and `slots` per ket lane."""
+    """How many values the group schedule stores: `uniforms` per block, `sums` and `slots` per ket lane."""
 
     uniforms: int
     sums: int
     slots: int
 
     def numbers(self, lanes: int) -> int:
-        """Numbers stored by a block with this many lanes."""
+        """How many values a block with this number of lanes stores."""
         return self.uniforms + (self.sums + self.slots) * lanes
 
 

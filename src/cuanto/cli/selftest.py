@@ -1,4 +1,4 @@
-"""``cuanto selftest``: known energies computed on this machine and on its GPU, in about half a minute."""
+"""``cuanto selftest``: compute known energies on the CPU and GPU of this machine, in about half a minute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FITTING_BASIS = "cc-pvdz-jkfit"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One line of the table; `problem`: why there is no converged value."""
+    """Outcome of one test, a line of the table; `problem`: why there is no converged value."""
 
     title: str
     backend: str

@@ -57,7 +57,9 @@ def print_warm_up(given: Sequence[str], backend: str) -> None:
     console.print(f"compiling for {method}/{basis} with {', '.join(dict.fromkeys(chain.symbols))} ...")
     done = warm_up(chain, method, basis, backend)
     made = done.kernels_after - done.kernels_before
-    console.print(f"{made} files added to {done.kernels_before} in the cache of kernels, {done.compiling:.1f} s")
+    console.print(
+        f"compiled in {done.compiling:.1f} s: {made} new files in the cache of kernels, {done.kernels_after} in all"
+    )
     console.print(f"a first calculation takes {done.first_calculation:.1f} s in a new process now", soft_wrap=True)
 
 

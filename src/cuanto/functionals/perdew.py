@@ -23,8 +23,11 @@ REVPBE = Citation("Y. Zhang, W. Yang, Phys. Rev. Lett. 80, 890 (1998)", "10.1103
 # ---- P86 ------------------------------------------------------------------------------------------------------
 
 ALPHA, BETA, GAMMA, DELTA = 0.023266, 7.389e-6, 8.723, 0.472
+"""Parameters of C(rho)."""
 AT_INFINITY = 0.001667 + 0.002568
+"""C(rho) at infinite density."""
 CUTOFF = 1.745 * 0.11
+"""Factor of the exponent phi that cuts off large gradients."""
 
 
 def rasolt_geldart(rs: Value) -> Value:

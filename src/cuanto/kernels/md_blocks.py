@@ -89,7 +89,10 @@ class Functions:
 
 @cache
 def functions_of(side: Shells) -> Functions:
-    """The transformation of a bra or ket to its functions; `shell_scale` is already in the coefficients."""
+    """The transformation from the monomials of a bra or ket to its functions.
+
+    The common factor of a shell (`components.shell_scale`) is not included: the contraction coefficients have it.
+    """
     matrix = np.ones((1, 1))
     for l, pure in zip(side.l, side.pure, strict=True):
         matrix = np.kron(matrix, np.array(kernel_matrix(l, pure)))

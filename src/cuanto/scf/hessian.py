@@ -59,7 +59,7 @@ class Hessian:
         return np.asarray(x / (self.diagonal - lowest + MIN_CURVATURE) ** 2)
 
     def _project(self, M_smm: Sequence[Array]) -> Array:
-        """sum_s (n_sp - n_sq) M_spq between the orbitals of all splits."""
+        """sum_s (n_sp - n_sq) M_spq between the orbitals of all `splits`, as one vector."""
         G_kmm = np.zeros((len(self.levels), *M_smm[0].shape))
         for s, (M_mm, n_m) in enumerate(zip(M_smm, self.state.n_sm, strict=True)):
             G_kmm[min(s, len(G_kmm) - 1)] += _differences(n_m) * M_mm

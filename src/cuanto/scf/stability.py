@@ -45,7 +45,7 @@ ESCAPE_NORMS = (0.3, 0.1, 0.03)
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """Lowest curvature (Hartree) and its direction: angles of all splits as one vector, of norm 1.
+    """Lowest curvature (Hartree) and its direction: angles of all `rotations.splits` as one vector of norm 1.
 
     `newton`: angles of a Newton step to the lowest energy within the examined space; `gain`: how much lower that energy
     is (Hartree); `change_spq`: the change of the density in that step, on the backend. In a flat valley both are larger

@@ -48,7 +48,7 @@ def expansion(la: int, lb: int) -> Stage:
     """
     g = Graph()
     PA, PB = inputs(g, "pair", 3, uniform=False), [g.input("pair", 3 + i, False) for i in range(3)]
-    h, share = g.input("pair", 6, False), g.input("pair", 7, False)
+    h, share = g.input("pair", 6, False), g.input("pair", 7, False)  # share: a/p
     other = g.sub(share, g.one)  # -b/p
     gamma = {
         (a, b): g.input("gamma", i * len(powers(lb)) + j, False)

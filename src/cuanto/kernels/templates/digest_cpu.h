@@ -99,7 +99,7 @@ static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, IN
     const ACC *Da = v.D + (density_row + a) * width, *Db = v.D + (density_row + b) * width;
     ACC *Ka = v.K + (density_row + a) * width, *Kb = v.K + (density_row + b) * width;
     for (INDEX i = 0; i < na; ++i) {
-        ACC sum[NC ? NC + ND : 96];
+        ACC sum[NC ? NC + ND : 96];  // 2 x 45 functions at most, l = 8
         for (INDEX f = 0; f < width; ++f) sum[f] = ACC{};
         for (INDEX j = 0; j < nb; ++j)
             for (INDEX k = 0; k < nc; ++k) {
@@ -203,6 +203,7 @@ static INDEX select_bras(const Densities& x, const BraClass& bra, double largest
 
 enum { INTEGRALS = 49152 };  // integrals of a list of bras: they stay in the L2 cache
 
+// Round up to whole cache lines.
 static INDEX up(INDEX bytes) { return (bytes + 63) / 64 * 64; }
 
 // Working memory for a class of kets with classes of bras.
