@@ -27,7 +27,7 @@ from cuanto.atomic.configuration import parse_configuration
 from cuanto.backends.base import get_backend
 
 LARGEST = {False: 2e-10, True: 2e-8}
-"""Relative difference, by whether an open shell has the symmetry of a closed one, where the references are not quite
+"""Largest relative difference, by whether an open shell has the symmetry of a closed one; such references are not quite
 stationary."""
 
 
