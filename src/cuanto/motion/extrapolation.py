@@ -21,7 +21,7 @@ from cuanto.basis import Basis
 from cuanto.integrals import overlap
 from cuanto.methods import GaussianResult
 from cuanto.scf.orthogonal import algebra_device
-from cuanto.scf.secants import Secants
+from cuanto.scf.secants import SIZE, TRAJECTORY_SIZE, Secants
 from cuanto.scf.state import Orbitals
 
 
@@ -55,7 +55,7 @@ class Extrapolation:
     def __init__(self, points: int) -> None:
         self._steps: deque[_Step] = deque(maxlen=points)
         self._occupations: Array | None = None
-        self._secants = Secants()
+        self._secants = Secants(SIZE if points == 1 else TRAJECTORY_SIZE)
         self._partition: tuple[float, float] | None = None
 
     def add(self, result: GaussianResult) -> None:
