@@ -45,7 +45,7 @@ class _Step:
         S_pq = overlap(result.basis, backend=backend) if result.S_pq is None else result.S_pq
         matrices = [S_pq, *result.state.C_spm]
         S_pq, *sets = matrices if device is backend else backend.download(matrices)
-        orbitals = [C_pm[:, device.to_device(mine)] for C_pm, mine in zip(sets, columns, strict=True)]
+        orbitals = [C_pm[:, device.to_device(chosen)] for C_pm, chosen in zip(sets, columns, strict=True)]
         return cls(device, orbitals, [device.linalg.product(S_pq, C_pi) for C_pi in orbitals])
 
 
