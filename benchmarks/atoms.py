@@ -8,8 +8,8 @@ Timing: radon with 10 to 45 functions in each of seven symmetries (parameters of
 all supermatrices from the exponents, ready on the device; `P, Q`: mean per iteration, densities in and potentials out
 on the host (radon has no open shell, so that only P is needed); `whole`: from the atom to the table of spinors, from
 the core guess. Seconds, the best of the warm runs. The last row, at the largest size, is Rn+ with 6p5, the average of
-the configuration, which needs P and Q. Literature of the same table: a Tesla C2050 (P and Q together) and one core of
-its host (D. Hennessey, Alberta, 2018).
+the configuration, which needs P and Q. The times of the thesis are shown for comparison: a Tesla C2050 (P and Q
+together) and one core of its host (D. Hennessey, Alberta, 2018).
 `load` is the load average at the beginning: run this on an idle machine.
 Table: energies in the sets of Table 2.1 with a Gaussian nucleus, compared with an even-tempered set of ratio 1.65,
 which is within 1e-10 (relative) of the limit: `--ratio 1.5` lowers the energy of Rn by that amount, and by 2e-12 up to
@@ -50,7 +50,7 @@ RADON = Occupation((6, 5, 5, 3, 3, 1, 1))
 CATION = Occupation.all_of((6, 4, 4, 3, 3, 1, 1), (0, 1, 1, 0, 0, 0, 0), 5)
 """Occupation 6p5: all distributions over 6p- and 6p+."""
 ENDS = ((0.006, 1e10), (0.008, 3e9), (0.02, 1e7), (0.05, 1e6))
-"""Exponents of the limit, s to f: from below the most diffuse shell to beyond the size of the nucleus."""
+"""Smallest and largest exponents of the set for the limit, s to f: beyond the most diffuse shell and the nucleus."""
 AIM = 5e-9
 """Target relative error, as in the thesis."""
 NOT_GROUND = {"Zr": "[Kr] 4d3 5s1"}
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="warm runs")
     parser.add_argument("--table", action="store_true", help="energies of Table 2.1 instead of timings")
     parser.add_argument("--elements", nargs="*", default=[], help="with --table: only these")
-    parser.add_argument("--ratio", type=float, default=1.65, help="with --table: of the even-tempered limit")
+    parser.add_argument("--ratio", type=float, default=1.65, help="with --table: ratio of the even-tempered set")
     parser.add_argument("--json")
     given = parser.parse_args()
     backend = get_backend(given.backend)

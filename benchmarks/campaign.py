@@ -5,7 +5,7 @@
 
 Each molecule is computed by a process that runs its benchmark, with a record in the folder of --work; all records of a
 benchmark are then merged into one in the folder of --results. Processes with the GPU share it; the others have one
-thread each. The longest start first. When the time is over, the processes are ended. The same command continues: it
+thread each. The longest start first. When the time is over, the processes are stopped. The same command continues: it
 skips finished molecules and uses the journals of unfinished ones. With --keep there is no time limit.
 """
 
@@ -122,7 +122,7 @@ def run(tasks: list[Task], options: argparse.Namespace) -> None:
 
 
 def merge(options: argparse.Namespace) -> None:
-    """One record of each benchmark from those of its processes."""
+    """Merge the records of the processes into one for each benchmark."""
     work, place = Path(options.work), "h200" if options.backend == "cuda" else "cpu"
     parts = {lane: [json.loads(path.read_text()) for path in sorted((work / lane).glob("*.json"))] for lane in LANES}
     if parts["baker"] or parts["peer"]:
@@ -144,7 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", required=True, help="folder of the processes' records, journals and output")
     parser.add_argument("--results", required=True, help="folder of the merged records")
-    parser.add_argument("--backend", default="cuda", choices=["cpu", "cuda"], help="of Baker's set and the dimers")
+    parser.add_argument(
+        "--backend", default="cuda", choices=["cpu", "cuda"], help="backend of Baker's set and of the dimers"
+    )
     parser.add_argument("--only", nargs="+", help="some molecules, dimers, or frequencies as molecule:method")
     parser.add_argument("--lanes", nargs="+", choices=LANES, default=LANES)
     parser.add_argument("--seconds", type=float, default=400.0)

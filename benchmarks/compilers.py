@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="*", default=["nvrtc", "cupy"])
     parser.add_argument("--threads", nargs="*", type=int, default=[1])
     parser.add_argument("--tiers", nargs="*", default=["full", "mid"], choices=TIERS)
-    parser.add_argument("--processes", action="store_true", help="processes as well")
+    parser.add_argument("--processes", action="store_true", help="also time a pool of processes")
     parser.add_argument("--phases", action="store_true", help="list each kernel")
     parser.add_argument("--skip", default=" ", help="leave out kernels whose names begin with this")
     parser.add_argument("--arch", default="sm_90")

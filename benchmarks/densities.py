@@ -1,4 +1,4 @@
-"""Densities of converged quality for the benchmarks: RHF by direct J and K, with DIIS, from screened atoms."""
+"""Converged RHF densities for the benchmarks: direct J and K with DIIS, started from screened atoms."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def hartree_fock(
         if size < ERROR:
             return D_pq, energy, iteration
         history = [*history[1 - HISTORY :], (F_pq, error)]
-        _, C = xp.linalg.eigh(X_pm.T @ extrapolated(history) @ X_pm)
+        _, C = xp.linalg.eigh(X_pm.T @ extrapolate(history) @ X_pm)
         C_pi = (X_pm @ C)[:, : molecule.nelectron // 2]
         D_pq = 2.0 * C_pi @ C_pi.T
     raise SystemExit(f"RHF of {'-'.join(molecule.symbols[:3])}... did not converge in {ITERATIONS} iterations")
 
 
-def extrapolated(history: list[tuple[Any, Any]]) -> Any:
+def extrapolate(history: list[tuple[Any, Any]]) -> Any:
     """Extrapolate by Pulay's DIIS (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
@@ -95,7 +95,7 @@ def atomic_density(number: int, shells: list[Any]) -> Any:
     from scipy.linalg import eigh
 
     if number > 10:
-        raise SystemExit(f"the guess knows H to Ne only, not element {number}")
+        raise SystemExit(f"the guess supports H to Ne only, not element {number}")
     basis = cuanto.Basis.from_shells([replace(shell, atom=0) for shell in shells], [[0.0, 0.0, 0.0]])
     l = np.repeat([shell.l for shell in shells], [shell.nbf for shell in shells])
     S, T = (function(basis, backend="cpu") for function in (integrals.overlap, integrals.kinetic))

@@ -13,8 +13,7 @@ FP64 matrix product.
 Energies that differ by more than 1e-6 Hartree from a reference or the peer, and runs that did not converge, end in exit
 status 1. On a CPU with --peer, every energy is compared with PySCF's in the same run. On a GPU there is no peer, and
 only water_24-lda has a stored PySCF energy on the same grid (tests/data/lda_dzvp_water.json); energies of fitted
-systems are not compared there. RI-J means that J is fitted, RI that J
-and K are.
+systems are not compared there. RI-J means that J is fitted, RI that J and K are.
 """
 
 from __future__ import annotations
@@ -240,8 +239,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3, help="warm runs at most")
     parser.add_argument("--peer", action="store_true", help="PySCF in the same run (CPU)")
     parser.add_argument("--peer-repeat", type=int, default=1, help="runs of PySCF")
-    parser.add_argument("--cold", action="store_true", help="also: a process of its own with empty kernel caches")
-    parser.add_argument("--no-steps", action="store_true", help="without the steps of one pass")
+    parser.add_argument("--cold", action="store_true", help="also time a separate process with empty kernel caches")
+    parser.add_argument("--no-steps", action="store_true", help="do not time the steps of one pass")
     parser.add_argument("--json", help="write the result here, after each system")
     options = parser.parse_args()
     options.peer = options.peer and options.backend == "cpu"

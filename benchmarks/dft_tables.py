@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT
-from scf_systems import disturbed
+from scf_systems import load_warning
 from scf_tables import insert, machine_name, results, seconds, table
 
 PAGE = ROOT / "docs" / "develop" / "performance_notes.md"
@@ -163,7 +163,7 @@ def main() -> None:
     for name, (stem, make) in TABLES.items():
         found = results(options.results, (stem,))
         for backend, record in found.items():
-            if warning := disturbed(record):
+            if warning := load_warning(record):
                 print(f"{name}, {backend}: {warning}")
         text = make(found) if found else ""
         if not text:

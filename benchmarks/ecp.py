@@ -30,7 +30,7 @@ OWN = Path(__file__).parent / "data"
 CASES = [("ru_bpy3", 2, "def2-tzvp")]
 """Geometry, charge and basis."""
 MAX_DIFFERENCE = 1e-9
-ASKED = {"matrix": 0.1, "gradient": 0.3}
+TARGETS = {"matrix": 0.1, "gradient": 0.3}
 """Target times on an H200, seconds."""
 
 
@@ -107,7 +107,7 @@ def run_case(case: tuple[str, int, str], options: argparse.Namespace, backend: A
                 row[what] |= {"pyscf": seconds, "ratio": best / seconds}
                 line += f", PySCF {seconds:.2f} s, ratio {best / seconds:.3f}"
         if backend.name == "cuda":
-            row[what]["asked"] = ASKED[what]
+            row[what]["asked"] = TARGETS[what]
         print(line, flush=True)
     return row
 
@@ -125,7 +125,7 @@ def main() -> None:
         for case in CASES:
             record["cases"].append(run_case(case, options, backend))
             save(options.json, record)
-    parts = [row[what] for row in record["cases"] for what in ASKED]
+    parts = [row[what] for row in record["cases"] for what in TARGETS]
     if any(part.get("difference", 0.0) > MAX_DIFFERENCE for part in parts if "pyscf" not in part):
         sys.exit("results differ from those of the CPU")
 

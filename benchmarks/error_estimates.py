@@ -1,4 +1,4 @@
-"""Estimated errors of energies beside their actual ones, over molecules up to krypton.
+"""Estimated errors of energies compared with the actual errors, for molecules up to krypton.
 
     python benchmarks/error_estimates.py --json benchmarks/results/error_estimates.json
     python benchmarks/error_estimates.py --set calibration --only CO2 CuH --json RECORD.json
@@ -161,7 +161,7 @@ def examine(
 
 
 def show(rows: dict[str, Any]) -> None:
-    """Fractions within the factor, and the time."""
+    """Print how many estimates are within the factor, and their share of the time."""
     good = {name: row for name, row in rows.items() if row["converged"]}
     print(f"{len(good)} molecules; not converged: {', '.join(set(rows) - set(good)) or 'none'}")
     for source in ("total", "fitting", "grid"):
@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--only", nargs="+", help="these molecules")
     parser.add_argument("--set", default="validation", choices=("validation", "calibration"))
-    parser.add_argument("--again", action="store_true", help="estimate again, beside the actual errors of the record")
+    parser.add_argument("--again", action="store_true", help="estimate again; actual errors are those of the record")
     parser.add_argument("--json", help="record, which is continued")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend

@@ -68,7 +68,7 @@ def calculate(case: Case, backend: str) -> float:
 
 
 def child(name: str, backend: str, sampled: bool, repeat: int) -> None:
-    """One process: print a record of the first calculation and the times of further ones."""
+    """Work of a child process: print a record of the first calculation and the times of further ones."""
     started = float(os.environ["FIRST_MINUTE_STARTED"])
     profile = Profile(started, sampled)
     with profile:
@@ -99,7 +99,7 @@ print([b - a for a, b in zip(t, t[1:])])
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """All caches in a folder; CUANTO_BASIS_PATH of the test data and of the benchmarks."""
+    """Environment variables that put all caches into a folder and name the basis files of tests and benchmarks."""
     paths = {"CUANTO_CACHE": "cuanto", "CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "driver"}
     made = {name: str(folder / place) for name, place in paths.items()}
     basis = os.pathsep.join((str(DATA / "basis"), str(OWN / "basis")))

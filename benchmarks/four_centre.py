@@ -26,7 +26,7 @@ SYSTEMS = [
 
 
 def system(name: str, basis: str, spherical: bool | None) -> tuple[cuanto.Molecule, cuanto.Basis]:
-    """The hydrogen atom stands at the origin; 6-31G** has cartesian d functions."""
+    """Molecule and basis; the hydrogen atom is at the origin, and 6-31G** has cartesian d functions."""
     if name == "H":
         molecule = cuanto.Molecule.from_string("1\n\nH 0 0 0\n")
     else:

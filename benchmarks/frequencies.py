@@ -29,9 +29,9 @@ from cuanto.motion.symmetry import find_operations
 
 BASIS = "def2-svp"
 SHIFT = 0.005
-"""Bohr, of PySCF's differences."""
+"""Displacement of the atoms for differences of PySCF's gradients, Bohr."""
 LARGEST_DIFFERENCE = 1.0
-"""cm^-1, from PySCF's differences."""
+"""Largest difference from wavenumbers of such differences, cm^-1."""
 GRID = (99, 590)
 METHODS = ("hf", "b3lyp", "pbe", "r2scan")
 MOLECULES = {

@@ -2,10 +2,10 @@
 
     python benchmarks/functional_graph.py [--json FILE] [NAME ...]
 
-Two spins, one core, seconds of the processor. Ours: from the definition to energy and all derivatives as one graph, the
-minimum of five runs. SymPy's: the energy's nodes one by one as a SymPy expression, `diff` by every variable, `cse` of
-everything, once; its import is not counted.
-Operations are additions, multiplications, selections and calls (a power is one). SymPy is for this benchmark only.
+Processor seconds for two spins on one core. Ours: from the definition to energy and all derivatives as one graph, the
+minimum of five runs. SymPy's, run once without counting its import: the energy as a SymPy expression, built node by
+node, `diff` with respect to every variable, and `cse` of all results.
+Operations are additions, multiplications, selections and calls (a power is one). Only this benchmark uses SymPy.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ another process would. `free` is given in units of the memory that the plan with
 expects. Energies must equal the one with all memory to 1e-9 Hartree. Below the smallest plan one clear error is
 expected, and recorded as such.
 
-`--large`: molecules whose integrals exceed the device, at default settings, with the time of each step; the file is
-extended. Kernels are compiled in the background, so repeat a command in a new process to have times with full caches.
+`--large`: molecules whose integrals exceed the device, at default settings, with the time of each step; rows are added
+to the file. Kernels are compiled in the background: repeat a command in a new process for times with full caches.
 `--bandwidth` times the products and copies of which K consists, for sizes of valinomycin.
 """
 

@@ -29,7 +29,7 @@ from cuanto.backends.base import get_backend
 from cuanto.methods import Calculation, Request
 
 MAX_DIFFERENCE = 1e-6
-"""Hartree/Bohr."""
+"""Largest difference from PySCF's gradient, Hartree/Bohr."""
 TIGHT = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 
 

@@ -98,11 +98,11 @@ def twice(symbol: str) -> list[dict[str, Any]]:
 
 def show(row: dict[str, Any]) -> None:
     """Print a row."""
-    sure = "converged" if row["converged"] else "NOT converged"
+    verdict = "converged" if row["converged"] else "NOT converged"
     pyscf = f" PySCF {row['pyscf']:.6f}" if "pyscf" in row else ""
     difference = f"{row['again'] - row['energy']:8.1e}"
     print(
-        f"{row['atom']:2} {row['method']:7} {row['energy']:.8f} {difference} {row['iterations']:3} {sure}{pyscf}",
+        f"{row['atom']:2} {row['method']:7} {row['energy']:.8f} {difference} {row['iterations']:3} {verdict}{pyscf}",
         flush=True,
     )
 

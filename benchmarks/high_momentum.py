@@ -1,4 +1,4 @@
-"""Hartree-Fock without fitting in large basis sets, and integrals by class to h, beside PySCF in the same run.
+"""Hartree-Fock without fitting in large basis sets, and integrals by class to h, compared with PySCF in the same run.
 
     python benchmarks/high_momentum.py --json benchmarks/results/high_momentum_cpu.json
     python benchmarks/high_momentum.py --classes --json benchmarks/results/integral_classes_cpu.json --plot classes.svg
@@ -94,7 +94,7 @@ def molecule_of(system: System) -> cuanto.Molecule:
 
 
 def peer_calculation(mol: Any, multiplicity: int, D_spq: Any | None = None) -> Any:
-    """One calculation with PySCF, from its own guess or a density; returns the object."""
+    """Run PySCF from its own guess or from a density, and return its SCF object."""
     from pyscf import scf
 
     settings = ScfOptions()
@@ -107,7 +107,7 @@ def peer_calculation(mol: Any, multiplicity: int, D_spq: Any | None = None) -> A
 
 
 def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
-    """Both programs in turn."""
+    """Time a calculation with both programs in turn."""
     system = SYSTEMS[key]
     molecule = molecule_of(system)
     basis = cuanto.Basis(system.basis, molecule, spherical=True)
@@ -154,7 +154,7 @@ def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
 
 Pair = tuple[int, int]
 INTEGRALS = 3e5
-"""Integrals of a class that are evaluated, about."""
+"""Approximate number of integrals evaluated for a class."""
 LIST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_longlong, ctypes.c_void_p)
 
 
@@ -165,15 +165,15 @@ def shells_of(l: int, count: int, seed: int) -> Basis:
     return Basis.from_shells(shells, random.normal(size=(count, 3)))
 
 
-def joined(first: Basis, second: Basis) -> Basis:
-    """All shells of two bases."""
+def join(first: Basis, second: Basis) -> Basis:
+    """Make a basis of all shells of two bases."""
     moved = [Shell(s.atom + len(first.R_ax), s.l, s.exponents, s.coefficients, s.pure) for s in second.shells]
     return Basis.from_shells([*first.shells, *moved], np.concatenate([first.R_ax, second.R_ax]))
 
 
 def pairs_of(momenta: Pair, count: int, seed: int) -> PairClass:
     """The pairs of a class between different shells."""
-    basis = joined(shells_of(momenta[0], count, seed), shells_of(momenta[1], count, seed + 50))
+    basis = join(shells_of(momenta[0], count, seed), shells_of(momenta[1], count, seed + 50))
     return next(pairs for pairs in pair_classes(basis, 0.0) if pairs.bra.shells.l == momenta)
 
 
@@ -203,7 +203,7 @@ def our_nanoseconds(bra: Pair, ket: Pair, count: int, backend: CpuBackend) -> tu
 def peer_nanoseconds(bra: Pair, ket: Pair, count: int) -> float:
     """Processor time per integral of libcint."""
     groups = [shells_of(l, count, seed) for l, seed in zip((*bra, *ket), (1, 51, 2, 52), strict=True)]
-    whole = joined(joined(groups[0], groups[1]), joined(groups[2], groups[3]))
+    whole = join(join(groups[0], groups[1]), join(groups[2], groups[3]))
     mol = pyscf_mole(SimpleNamespace(symbols=["H"] * len(whole.R_ax), R_ax=whole.R_ax), whole)
     limits = [edge for k in range(4) for edge in (k * count, (k + 1) * count)]
     best = np.inf

@@ -24,7 +24,7 @@ from common import machine, save
 
 BASIS, METHODS = "def2-svp", ("uhf", "ub3lyp")
 TOLERANCE = {"uhf": 1e-5, "ub3lyp": 2e-5}
-"""Hartree: energies of the same state differ by less, with the grids of both programs."""
+"""Energies that differ less than this (Hartree) belong to the same state; the grids of the two programs differ."""
 DIATOMICS = {
     "ScO": (1.668, 2),
     "TiO": (1.620, 3),
@@ -76,6 +76,7 @@ KNOWN = {
 }
 """Lowest energies known from elsewhere, to five digits."""
 FOLLOWED = 5
+"""Largest number of instabilities of a state that PySCF follows."""
 
 
 def atoms_of(name: str) -> tuple[list[tuple[str, float]], int]:
@@ -158,7 +159,7 @@ def our_energies(name: str, method: str) -> dict[str, Any]:
 
 
 def judge(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with the lowest energy of others, and whether ours is as low."""
+    """Add to a row the lowest energy of other programs, and whether ours is as low."""
     known = KNOWN.get((row["molecule"], row["method"]))
     others = [e for e in (row.get("pyscf"), row.get("pyscf_followed")) if e is not None]
     limits = [e + TOLERANCE[row["method"]] for e in others] + ([known + 1e-5] if known is not None else [])

@@ -56,7 +56,7 @@ PAPER = {  # seconds of 1B1CI and 1B1SP on an A100, integrals as printed
 
 
 def basis_of(name: str) -> cuanto.Basis:
-    """`molecule/basis`; the hydrogen atom stands at the origin."""
+    """Basis of a case named `molecule/basis`; the hydrogen atom is at the origin."""
     molecule_name, basis_name = name.split("/")
     if molecule_name == "H":
         molecule = cuanto.Molecule.from_string("1\n\nH 0 0 0\n")
@@ -83,7 +83,7 @@ def unique_sum(sizes: Iterable[int]) -> int:
 
 
 def counts(basis: cuanto.Basis) -> dict[str, Any]:
-    """Numbers as counted in the paper."""
+    """Numbers of integrals, quartets and Boys functions, counted as in the paper."""
     functions: Counter[str] = Counter()
     shells: Counter[str] = Counter()
     primitives = []

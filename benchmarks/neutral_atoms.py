@@ -28,10 +28,10 @@ from cuanto.backends.base import get_backend
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 
 LARGEST_ERROR = {"default": 3e-7, "even": 3e-8}
-"""Relative; the largest of the default sets are those of Bi to Rn in the table."""
+"""Largest relative errors; those of the default sets are largest for Bi to Rn."""
 
 
-def computed(symbol: str, basis: str, backend: Any) -> tuple[AtomResult, dict[str, Any]]:
+def compute(symbol: str, basis: str, backend: Any) -> tuple[AtomResult, dict[str, Any]]:
     """One atom in a named set: the result, and a row about it."""
     begin = time.perf_counter()
     job = element_job(symbol, basis)
@@ -51,8 +51,8 @@ def row_of(symbol: str, backend: Any, ratio: float) -> dict[str, Any]:
     held = ground_configuration(symbol)
     row: dict[str, Any] = {"element": symbol, "Z": ATOMIC_NUMBERS[symbol], "configuration": configuration_text(held)}
     row["mass_number"] = mass_number(row["Z"])
-    result, row["default"] = computed(symbol, "auto", backend)
-    even, row["even"] = computed(symbol, "even", backend)
+    result, row["default"] = compute(symbol, "auto", backend)
+    even, row["even"] = compute(symbol, "even", backend)
     row["rms_radius_fm"] = round(even.atom.nucleus.femtometres, 4)
     large = limit_basis(max(l for _, l in held), ratio)
     occupation = occupation_of(held, (large.nsym - 1) // 2)

@@ -27,13 +27,13 @@ from cuanto.motion.surface import Surface
 from cuanto.system.masses import MASSES
 
 MAX_DRIFT = 1e-6
-"""Hartree per atom and picosecond."""
+"""Largest drift of the total energy, Hartree per atom and picosecond."""
 FEMTOSECOND = 1 / 0.02418884326502
-"""In atomic units of time (CODATA 2010)."""
+"""One fs in atomic units of time (CODATA 2010)."""
 DALTON = 1822.88848
-"""In electron masses (CODATA 2010)."""
+"""One atomic mass unit in electron masses (CODATA 2010)."""
 KELVIN = 3.1668114e-6
-"""In Hartree (CODATA 2010)."""
+"""Boltzmann's constant times 1 K in Hartree (CODATA 2010)."""
 
 
 def velocities(mass_a: Any, temperature: float, seed: int) -> Any:

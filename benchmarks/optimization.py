@@ -40,7 +40,7 @@ import cuanto
 from cuanto.backends.base import get_backend
 
 MAX_EXCESS = 2e-6
-"""Hartree above the tight minimum."""
+"""Largest energy of a minimum above the tightly converged one, Hartree."""
 MAX_STEPS = 208
 METHOD, BASIS = "hf", "6-31g**"
 
@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--peer", action="store_true", help="geomeTRIC with PySCF in the same run")
     parser.add_argument("--peer-only", action="store_true", help="geomeTRIC with PySCF alone, for a part of a campaign")
     parser.add_argument("--repeats", type=int, default=1, help="optimisations of caffeine; the fastest counts")
-    parser.add_argument("--json", help="write the result here, and continue it")
+    parser.add_argument("--json", help="record to write; one that exists is continued")
     options = parser.parse_args()
     record: dict[str, Any] = {"benchmark": "optimization", "cases": []}
     if options.json and not options.caffeine and Path(options.json).exists():

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT
-from scf_systems import disturbed
+from scf_systems import load_warning
 
 RESULTS = ROOT / "benchmarks" / "results"
 WIDTH, HEIGHT = 760, 440
@@ -117,7 +117,7 @@ def main() -> None:
     options.svg.parent.mkdir(parents=True, exist_ok=True)
     records = [json.loads(file.read_text()) for file in files]
     for file, record in zip(files, records, strict=True):
-        if warning := disturbed(record):
+        if warning := load_warning(record):
             print(f"{file.name}: {warning}")
     options.svg.write_text(draw(records))
     print(f"written: {options.svg}, {options.svg.stat().st_size} bytes")

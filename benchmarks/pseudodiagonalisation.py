@@ -131,12 +131,12 @@ class Timed(Pseudo):
         self.backend, self.seconds, self.began = frame.backend, [], 0.0
 
     def couple(self, *given: Any) -> Any:
-        """The first part of a step."""
+        """Run and time the first part of a step."""
         result, self.began = run_timed(self.backend, super().couple, *given)
         return result
 
     def apply(self, *given: Any) -> Any:
-        """The second."""
+        """Run and time the second part of a step."""
         result, seconds = run_timed(self.backend, super().apply, *given)
         self.seconds.append(self.began + seconds)
         return result
@@ -157,7 +157,7 @@ def rotations(molecule: cuanto.Molecule, backend: Any) -> list[float]:
 
 
 def whole(molecule: cuanto.Molecule, backend: Any, mode: str) -> dict[str, Any]:
-    """One SCF."""
+    """Time one SCF."""
     given = dict(MODES[mode])
     calculation = Semiempirical(molecule, "pm6", backend, ScfOptions(**given.pop("options", {})), **given)
     result, seconds = run_timed(backend, calculation.run)
@@ -205,9 +205,9 @@ def main() -> None:
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--orbitals", type=int, nargs="*", default=[500, 1000, 2000])
     parser.add_argument("--systems", nargs="*", default=["polyethylene"], choices=["water", "polyethylene"])
-    parser.add_argument("--xyz", nargs="*", default=[], help="geometries to be taken as well")
+    parser.add_argument("--xyz", nargs="*", default=[], help="files with further geometries")
     parser.add_argument("--modes", nargs="*", default=["full", "block", "sp2"], choices=list(MODES))
-    parser.add_argument("--repeat", type=int, default=3, help="of single steps; 0: only whole SCFs")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each step; 0: only whole SCFs")
     parser.add_argument("--json")
     given = parser.parse_args()
     backend = get_backend(given.backend)
@@ -218,7 +218,7 @@ def main() -> None:
     record = {"machine": machine(backend), "asked": {"step": TARGET_STEP, "gain": TARGET_GAIN}, "rows": rows}
     for mode in modes:
         whole(with_orbitals("water", 600), backend, mode)  # compiles, and starts libraries
-    make_orthonormal(backend.xp.eye(600))  # the same of what follows after ten rotations only
+    make_orthonormal(backend.xp.eye(600))  # the same for a step that comes only after ten rotations
     for molecule, source in molecules:
         rows.append({"molecule": molecule.name, "geometry": source})
         measure(molecule, backend, modes, given.repeat, rows[-1], lambda: save(given.json, record))

@@ -12,8 +12,8 @@ The peer is PySCF with the same contraction coefficients, fitting basis, number 
 norm is ours divided by sqrt(2), and its final check, one more Fock matrix, is included. Without fitting, both programs
 store the four-centre integrals if they fit: `best` is our time and `pyscf_stored` the peer's. With integrals recomputed
 in every iteration, `direct` is our time and `pyscf` the peer's. On a GPU, published times of GPU4PySCF 1.9 on an H200
-are shown for comparison; they are not from the same run. Energies that differ
-by more than 1e-8 Hartree from the reference or the peer, and runs that did not converge, end in exit status 1.
+are shown for comparison; they are not from the same run. Energies that differ by more than 1e-8 Hartree from the
+reference or the peer, and runs that did not converge, end in exit status 1.
 `scf_tables.py` and `plot_scf.py` write the results to the documentation.
 """
 

@@ -40,15 +40,16 @@ class System:
         return f"{'direct ' if self.aux is None else 'RI-'}RHF/{name}{form}"
 
 
-def fitted(name: str, file: str, target: float, literature: float) -> System:
+def fitted_system(name: str, file: str, target: float, literature: float) -> System:
+    """RI-RHF/cc-pVDZ of a molecule of the test data."""
     return System(name, geometry(file), "cc-pvdz", "cc-pvdz-jkfit", target=target, literature=literature)
 
 
 SYSTEMS = [
-    fitted("methane", "alkane_01", 0.05, 0.101),
-    fitted("benzene", "benzene", 0.07, 0.135),
-    fitted("ribavirin", "ribavirin", 0.2, 0.312),
-    fitted("octadecane", "alkane_18", 0.25, 0.396),
+    fitted_system("methane", "alkane_01", 0.05, 0.101),
+    fitted_system("benzene", "benzene", 0.07, 0.135),
+    fitted_system("ribavirin", "ribavirin", 0.2, 0.312),
+    fitted_system("octadecane", "alkane_18", 0.25, 0.396),
     System("naphthalene", geometry("naphthalene"), "6-31g**", None, spherical=False, target=0.6),
     System("naphthalene-5d", geometry("naphthalene"), "6-31g**", None, target=0.6, literature=1.28),
     System("taxol", OWN / "taxol.xyz", "6-31g*", None, on_cpu=False, target=9.0, literature=12.9),
@@ -99,7 +100,7 @@ def compare(row: dict[str, Any], what: str, energy: float | None, tolerance: flo
         row["troubles"].append(f"energy differs by {difference:.1e} Hartree from {what}")
 
 
-def disturbed(record: dict[str, Any]) -> str:
+def load_warning(record: dict[str, Any]) -> str:
     """A warning if the machine was busy when a file was made; empty otherwise."""
     if record["load"] <= record["cores"]:
         return ""

@@ -1,5 +1,5 @@
-"""Tables of the documentation from the files of `scf.py`: whole SCFs, cost against size, profile of J, accuracy; and of
-`tools/compare_diagonalisers.py`: the reference.
+"""Tables of the documentation: whole SCFs, cost against size, profile of J and accuracy from the files of `scf.py`,
+Hartree-Fock references from that of `tools/compare_diagonalisers.py`.
 
     python benchmarks/plot_scf.py              # the plot of cost against size
     python benchmarks/scf_tables.py            # rewrites the tables between the marks in docs/develop
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from common import ROOT
-from scf_systems import disturbed
+from scf_systems import load_warning
 from scf_thesis import STEPS, shares, thesis_rows
 
 DOCS = ROOT / "docs"
 PICTURE = "images/scf_cost.svg"
 PROFILED = ("alkane_01", "alkane_06", "alkane_12", "alkane_18", "benzene", "phenol", "chlorobenzene", "ribavirin")
-"""Molecules shown in the profile; the files have all of them."""
+"""Molecules shown in the table of the profile; the result files have all 22."""
 Record = dict[str, Any]
 
 
@@ -198,7 +198,7 @@ def main() -> None:
         found = results(options.results, stems)
         text = make(found) if found else ""
         for backend, record in found.items() if text and make not in (accuracy, references) else []:
-            if warning := disturbed(record):
+            if warning := load_warning(record):
                 print(f"{name}, {backend}: {warning}")
         if not text:
             print(f"{name}: no results")

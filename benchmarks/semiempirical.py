@@ -60,8 +60,8 @@ def water(count: int, seed: int = 1) -> cuanto.Molecule:
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
-    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
+    rotations = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(rotations, lattice, strict=True)])
     return cuanto.Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM, name=f"water_{count}")
 
 
@@ -88,8 +88,8 @@ def caffeine(count: int) -> list[cuanto.Molecule]:
     """Conformers of caffeine: all atoms displaced randomly by 0.03 A."""
     atoms = [line.split() for line in CAFFEINE.replace(";", "\n").splitlines()]
     R_ax, rng = np.array([[float(x) for x in atom[1:]] for atom in atoms]), np.random.default_rng(0)
-    shaken = [R_ax + rng.normal(scale=0.03, size=R_ax.shape) for _ in range(count)]
-    return [cuanto.Molecule([atom[0] for atom in atoms], one / BOHR_IN_ANGSTROM) for one in shaken]
+    displaced = [R_ax + rng.normal(scale=0.03, size=R_ax.shape) for _ in range(count)]
+    return [cuanto.Molecule([atom[0] for atom in atoms], one / BOHR_IN_ANGSTROM) for one in displaced]
 
 
 def titanium(count: int) -> cuanto.Molecule:
@@ -98,8 +98,8 @@ def titanium(count: int) -> cuanto.Molecule:
     corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
     shape = 2.17 / np.sqrt(3.0) * np.concatenate([[[0, 0, 0]], corners])
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)[:count]
-    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 6.5 * offset for Q, offset in zip(turns, lattice, strict=True)])
+    rotations = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 6.5 * offset for Q, offset in zip(rotations, lattice, strict=True)])
     return cuanto.Molecule(["Ti", *["Cl"] * 4] * count, R_ax / BOHR_IN_ANGSTROM, name=f"TiCl4_{count}")
 
 

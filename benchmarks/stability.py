@@ -53,9 +53,9 @@ CASES: tuple[tuple[str, str, int, str], ...] = (
     ("CuO", "Cu 0 0 0; O 0 0 1.724", 2, "uhf ub3lyp"),
 )
 SAME = 2e-3
-"""Hartree: curvatures that differ less are the same; Davidson's method and both grids leave errors of this size."""
+"""Curvatures that differ less (Hartree) are the same: Davidson's method and both grids have errors of this size."""
 MIN_GAIN = 1e-6
-"""Hartree by which a state beside a saddle point lies below it."""
+"""Smallest energy, in Hartree, gained by leaving a saddle point."""
 
 
 def molecule(atoms: str, charge: int, multiplicity: int) -> cuanto.Molecule:
@@ -65,7 +65,7 @@ def molecule(atoms: str, charge: int, multiplicity: int) -> cuanto.Molecule:
     return cuanto.Molecule.from_string(text, charge=charge, multiplicity=multiplicity)
 
 
-def theirs(found: Any) -> float:
+def pyscf_curvature(found: Any) -> float:
     """PySCF's lowest eigenvalue for the orbitals of a result, in our units (Hartree)."""
     from pyscf import dft, lib, scf
     from pyscf.scf import stability
@@ -85,10 +85,10 @@ def theirs(found: Any) -> float:
         pick(array) for array in (found.coefficients, found.occupations, found.orbital_energies)
     )
     field.converged, lowest = True, []
-    genuine = lib.davidson
+    original = lib.davidson
 
     def recorded(*given: Any, **options: Any) -> Any:
-        values, vectors = genuine(*given, **options)
+        values, vectors = original(*given, **options)
         lowest.append(float(np.min(values)))
         return values, vectors
 
@@ -103,7 +103,7 @@ def measure(name: str, atoms: str, multiplicity: int, method: str) -> dict[str, 
     states: list[Any] = []
     found = cuanto.energy(mol, method, BASIS, fitting="none", backend="cpu", stability="check", search="none")
     row: dict[str, Any] = {"case": f"{name} {method}", "energy": found.energy, "converged": found.converged}
-    row |= {"curvature": found.state.curvature, "pyscf": theirs(found)}
+    row |= {"curvature": found.state.curvature, "pyscf": pyscf_curvature(found)}
     lower = cuanto.energy(
         mol, method, BASIS, fitting="none", backend="cpu", stability="follow", guess=found, on_iteration=states.append
     )

@@ -129,7 +129,7 @@ class Clusters:
                 print(f"*** {waters} waters, {precision}: did not converge ***", flush=True)
         return self._made[key]
 
-    def rehearse(self, waters: int) -> int:
+    def warm_up(self, waters: int) -> int:
         """Run a calculation without timing it, so that the next one does not compile kernels or load libraries; returns
         the peak bytes on the device."""
         with PeakMemory(self.backend) as memory:
@@ -151,10 +151,10 @@ def settings(angular: int, **more: Any) -> GridSettings:
 
 
 def by_size(clusters: Clusters, sizes: tuple[int, ...], rate: float) -> Iterator[dict[str, Any]]:
-    """Figures 5.4 and 5.6."""
+    """Times and memory by number of waters, as in figures 5.4 and 5.6."""
     print("time of an iteration against the number of waters", flush=True)
     for waters in sizes:
-        most = clusters.rehearse(waters)
+        most = clusters.warm_up(waters)
         result, seconds = clusters.result(waters, ANGULAR[0])
         steps = {name: s / result.iterations for name, s in result.timings.seconds.items()}
         row: dict[str, Any] = {"waters": waters, "functions": result.basis.nbf, "iterations": result.iterations}
@@ -195,7 +195,7 @@ def sweep(clusters: Clusters, waters: int, edges: tuple[float, ...], radii: tupl
 
 
 def formation(clusters: Clusters, waters: int) -> list[dict[str, Any]]:
-    """Table 5.1, with 194 points per shell."""
+    """Formation energies by precision, as in table 5.1, with 194 points per shell."""
     print(f"formation energy of {waters} waters, {ANGULAR[1]} points per shell", flush=True)
     rows: list[dict[str, Any]] = []
     for precision in ("double", "mixed", "single"):

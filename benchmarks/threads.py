@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, help="numbers of threads; default: 1, 2, 4 ... all cores")
     parser.add_argument("--repeat", type=int, default=2, help="warm runs")
     parser.add_argument("--processes", action="store_true", help="measure one-thread processes side by side as well")
-    parser.add_argument("--busy", action="store_true", help="keep one core busy meanwhile")
+    parser.add_argument("--busy", action="store_true", help="keep one core busy with another process")
     parser.add_argument("--json", help="write the result here")
     options = parser.parse_args()
     from cuanto.backends.base import get_backend

@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=list(CASES))
     parser.add_argument("--hessian", default="numerical", choices=["numerical", "pm6"])
     parser.add_argument("--backend", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--json", help="write the result here, and continue it")
+    parser.add_argument("--json", help="record to write; one that exists is continued")
     options = parser.parse_args()
     record: dict[str, Any] = {"benchmark": "transition states", "hessian": options.hessian, "cases": []}
     if options.json and Path(options.json).exists():

@@ -67,7 +67,7 @@ TIMING_GEOMETRIES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
     for path in sorted(DATA.glob("timing_geometries/*.xyz"))
 }
 LARGE = ("scf: octadecane RI-HF/cc-pVDZ", "dft: ribavirin RI-PBE/def2-TZVP", "semiempirical: 512 waters PM6")
-"""Left out on a CPU, where one of them takes longer than all the others."""
+"""Cases left out on a CPU, where each takes longer than all other cases together."""
 SAME_ENERGY = 1e-8
 
 

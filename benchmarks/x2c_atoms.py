@@ -79,7 +79,7 @@ def measure(symbol: str, largest: int) -> dict[str, Any]:
 
 
 def molecular(symbol: str, job: Any) -> float:
-    """The same energy by the program for molecules."""
+    """The same energy by `cuanto.energy`, without fitting."""
     atom = cuanto.Molecule([symbol], [[0.0, 0.0, 0.0]])
     basis = cuanto.Basis.from_tables("wtbs", {symbol: uncontracted_table(symbol, job.atom().basis)}, atom)
     options: dict[str, Any] = {"relativity": "x2c", "nuclear_model": "gaussian", "speed_of_light": job.settings.c}

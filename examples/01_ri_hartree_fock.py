@@ -22,12 +22,14 @@ BACKEND = "cpu"  # this example uses NumPy; with "cuda" integrals would be CuPy 
 
 
 def fitted_integrals(basis: cuanto.Basis, aux: cuanto.Basis) -> np.ndarray:
+    """B_Ppq."""
     L_PQ = cholesky(cuanto.integrals.eri_2c(aux, backend=BACKEND), lower=True)
     eri_Ppq = cuanto.integrals.eri_3c(basis, aux, backend=BACKEND).reshape(-1, aux.nbf).T
     return solve_triangular(L_PQ, eri_Ppq, lower=True).reshape(aux.nbf, basis.nbf, basis.nbf)
 
 
 def fock_matrix(H_pq: np.ndarray, B_Ppq: np.ndarray, C_pi: np.ndarray) -> np.ndarray:
+    """H + J - K of doubly occupied orbitals C_pi."""
     B_Ppi = B_Ppq @ C_pi
     J_P = 2 * np.einsum("Ppi,pi->P", B_Ppi, C_pi)
     J_pq = np.tensordot(J_P, B_Ppq, axes=1)
@@ -35,7 +37,7 @@ def fock_matrix(H_pq: np.ndarray, B_Ppq: np.ndarray, C_pi: np.ndarray) -> np.nda
     return H_pq + J_pq - K_pq
 
 
-def extrapolated(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def extrapolate(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Pulay's DIIS: the linear combination of Fock matrices with the smallest error (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
@@ -46,7 +48,7 @@ def extrapolated(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def hartree_fock(molecule: cuanto.Molecule, basis: cuanto.Basis, tolerance: float = 1e-9) -> float:
-    """Total energy in Hartree; every iteration prints one line."""
+    """Return the total energy in Hartree; every iteration prints one line."""
     if molecule.multiplicity != 1:
         raise cuanto.errors.InputError("this example treats closed shells only: multiplicity 1")
     S_pq = cuanto.integrals.overlap(basis, backend=BACKEND)
@@ -66,7 +68,7 @@ def hartree_fock(molecule: cuanto.Molecule, basis: cuanto.Basis, tolerance: floa
         if abs(energy - last) < tolerance and np.abs(error_pq).max() < 1e-6:
             return energy
         history = [*history[-7:], (F_pq, error_pq)]
-        F_pq = extrapolated(history)
+        F_pq = extrapolate(history)
     raise SystemExit("not converged in 50 iterations")
 
 

@@ -21,7 +21,7 @@ from cuanto.coulomb import DirectJK, IncrementalJK
 BACKEND = "cpu"  # this example uses NumPy; with "cuda" densities, J and K would be CuPy arrays
 
 
-def extrapolated(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def extrapolate(history: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Pulay's DIIS: the linear combination of Fock matrices with the smallest error (doi:10.1002/jcc.540030413)."""
     n = len(history)
     equations = np.zeros((n + 1, n + 1))
@@ -38,7 +38,7 @@ def hartree_fock(
     interactions: Callable[[], int],
     tolerance: float = 1e-9,
 ) -> float:
-    """Total energy in Hartree; every iteration prints one line, with the number of interactions in J."""
+    """Return the total energy in Hartree; every iteration prints one line, with the number of interactions in J."""
     if molecule.multiplicity != 1:
         raise cuanto.errors.InputError("this example treats closed shells only: multiplicity 1")
     S_pq = cuanto.integrals.overlap(basis, backend=BACKEND)
@@ -59,7 +59,7 @@ def hartree_fock(
         if abs(energy - last) < tolerance and error < 1e-6:
             return energy
         history = [*history[-7:], (F_pq, error_pq)]
-        F_pq = extrapolated(history)
+        F_pq = extrapolate(history)
     raise SystemExit("not converged in 50 iterations")
 
 
@@ -72,8 +72,8 @@ def main(xyz: str | None = None, basis_name: str = "cc-pvdz") -> tuple[float, fl
     direct = DirectJK(basis, backend=BACKEND, threshold=1e-11)
 
     def interactions() -> int:
-        said = direct.statistics.coulomb
-        return said.interactions if said else 0
+        statistics = direct.statistics.coulomb
+        return statistics.interactions if statistics else 0
 
     energies = []
     for title, jk in (("from the whole density", direct), ("from its change", IncrementalJK(direct, restart=20))):

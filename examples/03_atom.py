@@ -2,8 +2,8 @@
 
     python examples/03_atom.py [ELEMENT]
 
-A basis from the table of D. Hennessey (thesis, Alberta 2018) loses some functions, its four parameters are optimised
-for the remaining ones, and the result is written in NWChem's format, which `cuanto energy` reads.
+Some functions are removed from a basis of the table of D. Hennessey (thesis, Alberta 2018), its four parameters are
+optimised for the remaining ones, and the result is written in NWChem's format, which `cuanto energy` reads.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from cuanto.atomic.report import parameter_texts
 from cuanto.atomic.steps import stretch
 from cuanto.atomic.wtbs import WellTempered, table_set
 
-FEWER = 8  # functions of every angular momentum
+REMOVED = 8  # functions of every angular momentum that are left out
 
 
 def shortened_set(symbol: str) -> WellTempered:
     """The table's set with fewer functions over the same range."""
     found = table_set(symbol)
     last = found.ranges[0][1]
-    ranges = tuple((a, max(b - FEWER, a + 3)) for a, b in found.ranges)
+    ranges = tuple((a, max(b - REMOVED, a + 3)) for a, b in found.ranges)
     return WellTempered(stretch(found.parameters, last, ranges[0][1]), ranges)
 
 
 def main(symbol: str = "He") -> tuple[float, float]:
     """Non-relativistic energies from the atomic program, and from the molecular one in the exported basis."""
-    table = run_energy(element_job(symbol))
-    print(f"{symbol} in the set of the table: {table.energy:.10f} Hartree, virial ratio {table.virial:.8f}")
-    for spinor in table.spinors:
+    result = run_energy(element_job(symbol))
+    print(f"{symbol} in the set of the table: {result.energy:.10f} Hartree, virial ratio {result.virial:.8f}")
+    for spinor in result.spinors:
         print(f"  {spinor.label:<4} {spinor.occupation:4g} {spinor.energy:14.8f}  <r> = {spinor.r:.6f} Bohr")
 
     job = element_job(symbol, shortened_set(symbol), nucleus="point")
@@ -46,15 +46,17 @@ def main(symbol: str = "He") -> tuple[float, float]:
     print(f"optimised {start.range_text()} with {found.method}: {found.energy:.10f} Hartree")
     print(f"  {', '.join(parameter_texts(found.basis))} after {len(found.evaluations)} energies")
 
-    plain = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))
+    nonrelativistic = run_energy(element_job(symbol, found.basis, nucleus="point", settings={"relativistic": False}))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "optimised.nw"
-        path.write_text(basis_text(path, [contracted_table(symbol, plain)], "optimised", "made by an example"))
+        table = contracted_table(symbol, nonrelativistic)
+        path.write_text(basis_text(path, [table], "optimised", "made by an example"))
         atom = cuanto.Molecule.from_string(f"1\n\n{symbol} 0 0 0\n")
         molecular = cuanto.energy(atom, "rhf", str(path), fitting="none", backend="cpu")
-    print(f"non-relativistic: {plain.energy:.9f} as an atom, {molecular.energy:.9f} as a molecule of one")
-    print("converged" if plain.converged and molecular.converged else "not converged")
-    return plain.energy, molecular.energy
+    energy = nonrelativistic.energy
+    print(f"non-relativistic: {energy:.9f} as an atom, {molecular.energy:.9f} as a one-atom molecule")
+    print("converged" if nonrelativistic.converged and molecular.converged else "not converged")
+    return energy, molecular.energy
 
 
 if __name__ == "__main__":

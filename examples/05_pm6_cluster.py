@@ -18,16 +18,16 @@ import cuanto
 
 WATER = np.array([[0.0, 0.0, 0.117], [0.0, 0.757, -0.469], [0.0, -0.757, -0.469]])  # O, H, H in Angstrom
 DIAGONALISERS = {"full": {"diagonaliser": "full"}, "rotations": {"diagonaliser": "pseudo"}}
-SPACING = 3.1  # Angstrom, about as far apart as in the liquid
+SPACING = 3.1  # Angstrom between molecules, about that of the liquid
 
 
 def cluster(edge: int) -> cuanto.Molecule:
-    """`edge` cubed molecules on a lattice, with random but reproducible orientations."""
+    """A cube of edge x edge x edge waters on a lattice, with random but reproducible orientations."""
     rng = np.random.default_rng(1)
     lines = [str(3 * edge**3), f"{edge**3} waters"]
     for place in np.ndindex(edge, edge, edge):
-        turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-        for symbol, atom in zip("OHH", WATER @ turn + SPACING * np.array(place), strict=True):
+        rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+        for symbol, atom in zip("OHH", WATER @ rotation + SPACING * np.array(place), strict=True):
             lines.append(f"{symbol} {atom[0]:.6f} {atom[1]:.6f} {atom[2]:.6f}")
     return cuanto.Molecule.from_string("\n".join(lines) + "\n")
 
@@ -48,7 +48,7 @@ def main(edge: int = 3) -> dict[str, float]:
         print(f"  {name:<10}{result.energy:18.9f} Hartree, {done}")
     per_molecule = result.heat_of_formation / edge**3
     print(f"heat of formation: {result.heat_of_formation:.3f} kcal/mol, {per_molecule:.3f} per molecule")
-    print(f"the two differ by {abs(energies['full'] - energies['rotations']):.0e} Hartree")
+    print(f"the two energies differ by {abs(energies['full'] - energies['rotations']):.0e} Hartree")
     return energies
 
 

@@ -40,8 +40,8 @@ def main() -> tuple[dict[str, float], dict[str, float]]:
     print(f"H2O -> O + 2 H in def2-SVP; experiment (vibrations removed): {EXPERIMENT} kcal/mol")
     energies = {}
     for method in METHODS:
-        energies[method], fine = atomisation(method, water)
-        verdict = "all converged" if fine else "NOT converged"
+        energies[method], converged = atomisation(method, water)
+        verdict = "all converged" if converged else "NOT converged"
         print(f"  {method:<8}{energies[method]:8.1f} kcal/mol  {verdict}")
 
     print("PBE energy of water by grid")

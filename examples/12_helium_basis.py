@@ -38,9 +38,9 @@ def main(threshold: float = 1e-4) -> tuple[int, float, float]:
         print(f"{size} functions: {found.energy:.8f} Hartree, {above}")
 
         # Contracted to the non-relativistic orbital of the atom, plus the two most diffuse functions.
-        plain = run_energy(element_job("He", found.basis, nucleus="point", settings={"relativistic": False}))
+        atom = run_energy(element_job("He", found.basis, nucleus="point", settings={"relativistic": False}))
         path = folder / "he.nw"
-        path.write_text(basis_text(path, [contracted_table("He", plain, diffuse=2)], "he", "made by an example"))
+        path.write_text(basis_text(path, [contracted_table("He", atom, diffuse=2)], "he", "made by an example"))
         print(path.read_text())
 
         common = {"basis": path, "fitting": "none"}

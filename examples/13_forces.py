@@ -15,9 +15,9 @@ import cuanto
 
 WATER = "3\nwater, stretched\nO 0.00 0.00 0.12\nH 0.00 0.80 -0.48\nH 0.00 -0.80 -0.48\n"
 STEP = 1e-3
-"""Bohr."""
+"""Displacement for differences of energies, Bohr."""
 STRENGTH = 0.9
-"""Step downhill, Bohr for a gradient of 1 Hartree/Bohr."""
+"""Length of a step downhill in Bohr, for a gradient of 1 Hartree/Bohr."""
 
 
 def main(method: str = "hf", basis: str = "def2-svp", steps: int = 8) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Vibrations of water and its isotopes, and ammonia led from its planar transition state to the minimum.
+"""Vibrations of water and heavy water, and ammonia followed from its planar transition state to the minimum.
 
     python examples/15_frequencies.py [METHOD]
 

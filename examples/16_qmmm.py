@@ -18,13 +18,13 @@ import cuanto
 
 SYMBOLS = ("C", "O", "H", "H")
 POSITIONS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.21], [0.94, 0.0, -0.54], [-0.94, 0.0, -0.54]])
-"""Angstrom."""
+"""Initial positions of the molecule, Angstrom."""
 LENNARD_JONES = {"C": (3.75, 0.105), "O": (2.96, 0.210), "H": (2.42, 0.015)}
 """Sigma (Angstrom) and epsilon (kcal/mol) of OPLS-AA aldehydes, W. L. Jorgensen et al., doi:10.1021/ja9621760."""
 NM_IN_BOHR = 10.0 / cuanto.units.BOHR_IN_ANGSTROM
 HARTREE_IN_KJ = 2625.4996
 CLOSEST = 2.6
-"""Angstrom between a water and the molecule at the start."""
+"""Smallest initial distance between a water and the molecule, Angstrom."""
 
 
 class QuantumPart:

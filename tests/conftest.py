@@ -3,6 +3,7 @@ a GPU."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -58,3 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if reason:
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file, exempt what it leaves in caches (formulas of kernels, references) from garbage collection."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()

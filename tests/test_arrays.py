@@ -48,7 +48,7 @@ def test_sparse_matrices_by_rows() -> None:
         (SparseMatrix(row, column, full[row, column], full.shape), full),
         (SparseMatrix(row, column, full[row, column], full.shape).T, full.T),
     ):
-        start, index, value = matrix.compressed()
+        start, index, value = matrix.compressed_rows
         assert np.array_equal(matrix.toarray(), expected) and matrix.shape == expected.shape
         for p, (begin, end) in enumerate(pairwise(start)):
             assert np.array_equal(index[begin:end], np.flatnonzero(expected[p]))

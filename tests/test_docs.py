@@ -144,7 +144,7 @@ PATH = re.compile(r"`([\w/]+/[\w.]+\.(?:py|json|sh|toml)|[\w/]+\.(?:h|cuh))`")
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_are_named_exist(page: Path) -> None:
-    """In the checkout, in the package, or (templates) in `kernels/templates`."""
+    """Files that pages name exist in the checkout, in the package or (templates) in `kernels/templates`."""
     package = ROOT / "src" / "cuanto"
     folders = (ROOT, package, package / "kernels", package / "kernels" / "templates")
     named = set(PATH.findall(page.read_text()))

@@ -78,11 +78,11 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {"05_pm6_cluster": (2,), "07_many_mol
 
 
 def run(name: str, capsys: pytest.CaptureFixture[str]) -> Any:
-    """What `main` of an example returns; it must have converged."""
+    """Run `main` of an example, which must converge, and return its result."""
     result = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](*ARGUMENTS.get(name, ()))
-    said = capsys.readouterr()
-    assert "converged" in said.out and "NOT converged" not in said.out
-    assert said.err == ""
+    printed = capsys.readouterr()
+    assert "converged" in printed.out and "NOT converged" not in printed.out
+    assert printed.err == ""
     return result
 
 

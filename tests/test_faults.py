@@ -38,7 +38,7 @@ from cuanto.kernels.spec import KernelSpec, Shells
 from cuanto.kernels.text import Source
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint
 from paths import ROOT
-from scripted import drafts, finals
+from scripted import compiled_libraries, temporary_files
 
 SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
@@ -66,7 +66,7 @@ def refusing(number: int) -> Callable[..., Any]:
     return refuse
 
 
-def at_the_command_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def run_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as leaving:
         run(arguments)
     out, err = capsys.readouterr()
@@ -86,7 +86,7 @@ def test_no_room_for_a_kernel(step: str, number: int, folder: Path, monkeypatch:
         with pytest.raises(CompilerError, match="CUANTO_CACHE") as caught:
             compiler.compile_library(SMALL)
     assert os.strerror(number) in str(caught.value) and "\n" not in str(caught.value)
-    assert drafts(folder) == finals(folder) == []
+    assert temporary_files(folder) == compiled_libraries(folder) == []
 
 
 @pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "os.replace", "tempfile.mkstemp"])
@@ -200,7 +200,7 @@ def test_damaged_checkpoints(tmp_path: Path, molecule: cuanto.Molecule, capsys: 
             read_checkpoint(path)
         assert "\n" not in str(caught.value)
     (tmp_path / "h2.xyz").write_text(H2)
-    status, _, err = at_the_command_line(["energy", str(tmp_path / "h2.xyz"), *CALL, "--restart", str(path)], capsys)
+    status, _, err = run_command(["energy", str(tmp_path / "h2.xyz"), *CALL, "--restart", str(path)], capsys)
     assert status == 2 and err.count("\n") == 1 and "damaged" in err
 
 
@@ -262,7 +262,7 @@ class Exhausted(CpuBackend):
         return super().to_device(array)
 
 
-def test_an_exhausted_device_is_one_line(
+def test_an_exhausted_device_gives_a_one_line_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], molecule: cuanto.Molecule
 ) -> None:
     (tmp_path / "h2.xyz").write_text(H2)
@@ -271,7 +271,7 @@ def test_an_exhausted_device_is_one_line(
     monkeypatch.chdir(tmp_path)
     for left in (0, 1, 2, 4, 8):
         device.left = left
-        status, _, err = at_the_command_line(["energy", "h2.xyz", "-b", "sto-3g", "--json", "a.json"], capsys)
+        status, _, err = run_command(["energy", "h2.xyz", "-b", "sto-3g", "--json", "a.json"], capsys)
         assert status == 2 and err.count("\n") == 1, err
         assert "not enough memory" in err and "80 GB" in err and "--backend cpu" in err
         assert [path.name for path in tmp_path.iterdir()] == ["h2.xyz"]
@@ -279,32 +279,30 @@ def test_an_exhausted_device_is_one_line(
     rows = energies([molecule, molecule], "hf", "sto-3g", workers=0, backend=device)
     assert rows[0].error.startswith("not enough memory") and not rows[0].converged
     device.left = 10**9  # the same backend works once memory is available again
-    status, out, _ = at_the_command_line(["energy", "h2.xyz", "-b", "sto-3g", "-q"], capsys)
+    status, out, _ = run_command(["energy", "h2.xyz", "-b", "sto-3g", "-q"], capsys)
     assert status == 0 and "Hartree" in out
 
 
-# ------------------------------------------------------------------------------------------- names that mean harm
+# ------------------------------------------------------------------------------------------- malicious names
 
-HARMFUL = ["; touch harmed", "$(touch harmed)", "`touch harmed`", "a\nb", "| touch harmed", "' \" \\", "-rf", "%s{0}"]
+MALICIOUS = ["; touch harmed", "$(touch harmed)", "`touch harmed`", "a\nb", "| touch harmed", "' \" \\", "-rf", "%s{0}"]
 
 
-@pytest.mark.parametrize("name", HARMFUL)
+@pytest.mark.parametrize("name", MALICIOUS)
 def test_names_of_files_are_only_names(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path(f"{name}.xyz").write_text(H2)
-    status, _, err = at_the_command_line(
-        ["energy", *CALL, "-q", "--json", "{name}.json", "--", f"./{name}.xyz"], capsys
-    )
+    status, _, err = run_command(["energy", *CALL, "-q", "--json", "{name}.json", "--", f"./{name}.xyz"], capsys)
     assert status == 0, err
     result = {path.name for path in tmp_path.iterdir()} - {f"{name}.xyz"}
     assert len(result) == 1 and all(one.isprintable() and one.endswith(".json") for one in result)
-    status, _, err = at_the_command_line(["energy", *CALL, "--", f"./{name}/none.xyz"], capsys)
+    status, _, err = run_command(["energy", *CALL, "--", f"./{name}/none.xyz"], capsys)
     assert status == 2 and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["../../x", "../secret", "/etc/passwd", "x/../../secret", "a\0b", *HARMFUL])
+@pytest.mark.parametrize("name", ["../../x", "../secret", "/etc/passwd", "x/../../secret", "a\0b", *MALICIOUS])
 def test_names_of_basis_sets_are_only_names(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, molecule: cuanto.Molecule
 ) -> None:
@@ -324,7 +322,7 @@ def test_names_of_caches_are_only_names(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CUANTO_CACHE", str(folder))
     assert compiler.compile_library(SMALL).parent == folder
-    assert drafts(folder) == [] and [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert temporary_files(folder) == [] and [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
 FORBIDDEN = (
@@ -340,7 +338,7 @@ def test_nothing_that_is_read_can_be_executed() -> None:
 
 
 def test_arrays_with_objects_are_refused(tmp_path: Path) -> None:
-    """Such an array is a pickle."""
+    """NumPy stores arrays of objects as pickles."""
     from cuanto.atomic.guess import SavedSpinors
 
     np.savez(tmp_path / "a.npz", relativistic=np.array([print], dtype=object), exponents_0=np.array([1.0]))

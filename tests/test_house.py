@@ -1,4 +1,4 @@
-"""The project's coding rules, checked in the source: the device is named once, and classes stay small."""
+"""Coding rules of the project, checked in the source: no code outside `backends/` asks about the device, and so on."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ COMPLEXES = {
     "hydrogen fluoride dimer": ([2, 2], "F 0 0 0\nH 0 0 0.92\nF 0.1 0 2.75\nH 0.9 0 3.15"),
     "three fragments": ("2;1,3;4-6", "H 0.9 0.1 0\nHe 0 3.0 0\nF 0 0 0\nO 2.8 0 0\nH 3.2 0.76 0.4\nH 3.2 -0.7 0.5"),
 }
-"""Fragments and atoms, Angstrom."""
+"""Fragments, and atoms with positions in Angstrom."""
 FITTED: dict[str, Any] = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
 DIRECT: dict[str, Any] = {"fitting": "none", "storage": "direct"}
 
@@ -37,7 +37,7 @@ def molecule(name: str, **electrons: Any) -> Molecule:
     return Molecule.from_string("\n".join([str(len(atoms)), "", *atoms]), **electrons)
 
 
-def of_pyscf(mol: Molecule, basis: str, fitted: bool) -> float:
+def pyscf_energy(mol: Molecule, basis: str, fitted: bool) -> float:
     from pyscf import gto, lib, scf
 
     names = [f"GHOST-{e}" if ghost else e for e, ghost in zip(mol.elements, mol.nuclei.ghosts, strict=True)]
@@ -60,9 +60,9 @@ def test_energies_are_those_of_pyscf(name: str, options: dict[str, Any]) -> None
     )
     assert found.converged and len(found.results) == len(names) == 1 + 2 * len(found.fragments)
     fitted = options is FITTED
-    whole = of_pyscf(mol, "def2-svp", fitted)
-    alone = [of_pyscf(one.fragment.alone, "def2-svp", fitted) for one in found.fragments]
-    in_complex = [of_pyscf(one.fragment.ghosts, "def2-svp", fitted) for one in found.fragments]
+    whole = pyscf_energy(mol, "def2-svp", fitted)
+    alone = [pyscf_energy(one.fragment.alone, "def2-svp", fitted) for one in found.fragments]
+    in_complex = [pyscf_energy(one.fragment.ghosts, "def2-svp", fitted) for one in found.fragments]
     assert abs(found.complex.energy - whole) < ENERGY
     for one, own, other in zip(found.fragments, alone, in_complex, strict=True):
         assert abs(one.alone.energy - own) < ENERGY and abs(one.in_complex.energy - other) < ENERGY
@@ -85,7 +85,7 @@ def test_a_charged_open_shell_fragment() -> None:
     assert [one.fragment.alone.nelectron for one in found.fragments] == [2, 9]
     for one in found.fragments:
         for result, part in ((one.alone, one.fragment.alone), (one.in_complex, one.fragment.ghosts)):
-            assert abs(result.energy - of_pyscf(part, "def2-svp", False)) < ENERGY
+            assert abs(result.energy - pyscf_energy(part, "def2-svp", False)) < ENERGY
     rows = found.to_dict()["fragments"]
     assert [(row["charge"], row["multiplicity"], row["atoms"]) for row in rows] == [(1, 1, [1]), (0, 2, [2, 3])]
 

@@ -50,7 +50,7 @@ def test_a_group_of_version_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["memory/docker/1a2b", "memory"])
 def test_a_group_of_version_1(folder: str, tmp_path: Path) -> None:
-    """In a container the group may be the root of what is mounted."""
+    """In a container the group of the process may be mounted as the root."""
     where = f"sys/fs/cgroup/{folder}"
     root = put(
         tmp_path,

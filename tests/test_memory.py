@@ -11,7 +11,7 @@ from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.cuda.backend import CudaBackend
 from cuanto.backends.simt.arrays import MEMORY, limited_memory
 from cuanto.errors import InputError
-from cuanto.memory import MIB, SMALLER, SMALLEST, Budget, retry_with_less_memory
+from cuanto.memory import MIB, MIN_SHARE, RETRY_FACTOR, Budget, retry_with_less_memory
 from fitting_cases import DATA, Device, molecule
 
 ENERGY = 1e-9
@@ -41,7 +41,7 @@ def test_shares_shrink_until_the_calculation_fits() -> None:
         return "done"
 
     assert retry_with_less_memory(calculate, get_backend("cpu")) == "done"
-    assert shares == pytest.approx([1.0, SMALLER, SMALLER**2, SMALLER**3])
+    assert shares == pytest.approx([1.0, RETRY_FACTOR, RETRY_FACTOR**2, RETRY_FACTOR**3])
 
 
 def test_the_last_error_is_raised() -> None:
@@ -53,7 +53,7 @@ def test_the_last_error_is_raised() -> None:
 
     with pytest.raises(MemoryError, match="full"):
         retry_with_less_memory(calculate, get_backend("cpu"))
-    assert shares[-1] >= SMALLEST > SMALLER * shares[-1]
+    assert shares[-1] >= MIN_SHARE > RETRY_FACTOR * shares[-1]
 
 
 def test_a_plan_that_is_too_small_says_what_failed_before() -> None:
@@ -120,7 +120,7 @@ def test_twenty_devices_around_the_limit() -> None:
     assert finished == sorted(finished) and 3 <= sum(finished) < 20  # more memory never hurts
 
 
-class Promising(Device):
+class OverstatingDevice(Device):
     """A device that has less memory than it says, as if another process took some after the plan was made."""
 
     factor = 1.0
@@ -131,8 +131,8 @@ class Promising(Device):
 
 
 def test_integrals_are_recomputed_on_a_small_device() -> None:
-    """Also on one that promises too much."""
-    device, water = Promising(), molecule("water_01")
+    """A small device, and one that reports more memory than it has, give the energy of a large one."""
+    device, water = OverstatingDevice(), molecule("water_01")
     whole = energy(device, water)
     with limited_memory(1_400_000):
         small = energy(device, water)

@@ -20,7 +20,7 @@ def run_python(code: str) -> str:
 
 
 def loaded(statements: str) -> set[str]:
-    """Modules that a fresh interpreter has afterwards; what they cost is for `benchmarks/first_call.py`."""
+    """Modules that a fresh interpreter has afterwards; `benchmarks/first_call.py` times them."""
     return set(json.loads(run_python(f"{statements}; import json, sys; print(json.dumps(sorted(sys.modules)))")))
 
 

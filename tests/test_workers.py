@@ -49,7 +49,7 @@ def test_serial_tasks_come_back_in_order_with_their_errors() -> None:
 
 
 def test_shutdown_drops_waiting_tasks_and_finishes_running_ones() -> None:
-    """As at the end of the interpreter, when code inside a library must be finished."""
+    """At the end of the interpreter, tasks that run code of a library must be finished."""
     work, begun, go = Background(1, "test", finish_running=True), threading.Event(), threading.Event()
     running = work.submit(lambda: begun.set() or go.wait(10))
     waiting, unwanted = work.submit(lambda: "never"), work.submit(lambda: "cancelled")
@@ -184,8 +184,8 @@ def test_many_failures_are_not_all_shown() -> None:
 
 
 def test_the_self_test_shows_progress(terminal: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    status = SimpleNamespace(update=said.append)
+    printed: list[str] = []
+    status = SimpleNamespace(update=printed.append)
 
     class Status:
         def __enter__(self) -> Any:
@@ -197,7 +197,7 @@ def test_the_self_test_shows_progress(terminal: Console, monkeypatch: pytest.Mon
     result = [selftest.Outcome(title, "cpu", -1.0, "Hartree", 1e-8, 0.1, -1.0, "") for title in ("hf", "pbe")]
     monkeypatch.setattr(terminal, "status", lambda text: Status())
     assert list(selftest._run_with_progress(terminal, iter(result))) == result
-    assert said == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
+    assert printed == ["1 done, last: hf on cpu", "2 done, last: pbe on cpu"]
 
 
 # ------------------------------------------------------------------------------------------------------- journals
@@ -225,7 +225,7 @@ def test_incomplete_answers_are_refused() -> None:
     assert key == "b" and isinstance(error, LostWorkerError) and str(error).endswith("ended with status 1")
 
 
-def test_ready_is_never_an_error() -> None:
+def test_a_failed_future_is_not_ready() -> None:
     failed: Future[int] = Future()
     failed.set_exception(CuantoError("no compiler"))
     done: Future[int] = Future()

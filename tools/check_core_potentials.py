@@ -38,7 +38,7 @@ DISTANCES, EXPONENTS, POWERS = (0.0, 0.05, 0.7, 2.0, 4.0, 8.0), (0.3, 2.0, 15.0,
 HERE = [(l, a) for l in range(5) for a in (0.05, 0.6, 8.0)]
 THERE = [(l, a) for l in range(5) for a in (0.08, 1.1)]
 TIGHT = [(0, 3000.0), (1, 30.0)]
-"""Momenta and exponents of functions at the potential and at another centre."""
+"""Angular momenta and exponents of functions at the potential, at another centre, and of tight ones."""
 Row = dict[str, Any]
 
 

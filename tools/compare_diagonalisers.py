@@ -27,24 +27,24 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "
 from common import machine  # noqa: E402
 
 from cuanto.backends.base import get_backend  # noqa: E402
-from scf_cases import how_to_count, records, run_record  # noqa: E402
+from scf_cases import options_for_counting, records, run_record  # noqa: E402
 
 FILES = ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell", "cuo_uhf")
 SAME_ENERGY, MORE_ITERATIONS = 1e-9, 1.3
 REFERENCE_ENERGY, REFERENCE_DIPOLE = 1e-8, 1e-5
-"""Hartree and Debye, against the record."""
+"""Tolerances of energies (Hartree) and dipole moments (Debye) against the record."""
 WAYS: dict[str, dict[str, Any]] = {
     "": {},
     "rohf": {"method": "rohf"},
     "shift": {"level_shift": 0.3},
     "jk": {"fitting": "jk", "auxbasis": "def2-universal-jkfit"},
 }
-"""Methods to compare: as recorded, and for open shells further ones."""
+"""Options with which a record is computed: none, and for open shells the others as well."""
 Case = tuple[str, dict[str, Any], dict[str, Any], bool]
 
 
 def cases(functions: int, only: str) -> Iterator[Case]:
-    """A name, a record, options, and whether the record is what they lead to."""
+    """Names, records, options, and whether these options must reproduce the energy of the record."""
     found = sorted((r for file in FILES for r in records(file)), key=lambda r: r["nbf"])
     for given in found:
         if given["method"] not in ("RHF", "UHF") or given["nbf"] > functions or only not in given["molecule"]:
@@ -55,7 +55,7 @@ def cases(functions: int, only: str) -> Iterator[Case]:
             name += f" {given['auxbasis']}"
         if given.get("label"):
             name += f" ({given['label'].split(',')[0].split(' after')[0]})"
-        options = how_to_count(given)
+        options = options_for_counting(given)
         for way in WAYS if plain_open_shell(given) else ("",):
             yield f"{name} {way}".strip(), given, {**options, **WAYS[way]}, way in ("", "shift")
 

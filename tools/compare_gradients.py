@@ -44,7 +44,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 MAX_SUM = 1e-8
 """Largest sum of forces, Hartree/Bohr."""
 LARGEST = ("energy_difference", "gradient_difference", "sum_of_forces")
-"""Quantities of which the record has the largest by kind of method."""
+"""Quantities whose largest values are recorded for each kind of method."""
 
 
 def compare(row: Row, backend: str) -> Row:
@@ -84,7 +84,7 @@ def kind(row: Row) -> str:
     return f"{spin}{separated or hybrid}{family} {fitting}"
 
 
-def right(made: Row) -> bool:
+def agrees(made: Row) -> bool:
     """Whether a row agrees with its reference."""
     same = abs(made["energy_difference"]) < made.get("energy_tolerance", np.inf)
     if "gradient_difference" in made:
@@ -93,7 +93,7 @@ def right(made: Row) -> bool:
 
 
 def largest(rows: list[Row]) -> dict[str, dict[str, float]]:
-    """By kind of calculation: number of rows, largest difference and largest sum of forces."""
+    """Number of rows, largest difference and largest sum of forces for each kind of calculation."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         entry = found.setdefault(row["kind"], {"rows": 0, **dict.fromkeys(LARGEST, 0.0)})
@@ -108,7 +108,7 @@ def main() -> int:
     parser.add_argument("--set", choices=tuple(FILES), default="gradient", help="which references")
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", default="", help="part of a row's name")
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/SET_references_BACKEND.json")
     options = parser.parse_args()
     file = options.json or RESULTS / f"{options.set}_references_{options.backend}.json"
@@ -123,11 +123,11 @@ def main() -> int:
         words = f"energy {made['energy_difference']:+.1e} Hartree, "
         if row["gradient"] is not None:
             words += f"gradient {made['gradient_difference']:.1e}, sum {made['sum_of_forces']:.1e} Hartree/Bohr, "
-        print(f"{made['row']:56} {words}{made['seconds']:.1f} s{'' if right(made) else ' WRONG'}", flush=True)
+        print(f"{made['row']:56} {words}{made['seconds']:.1f} s{'' if agrees(made) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
         rows = list(kept.values())
         file.write_text(json.dumps(record | {"largest": largest(rows), "rows": rows}, indent=1) + "\n")
-    wrong = [made["row"] for made in kept.values() if not right(made)]
+    wrong = [made["row"] for made in kept.values() if not agrees(made)]
     print(f"{len(kept)} of {len(references(options.set))} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0

@@ -123,7 +123,7 @@ def compare(options: argparse.Namespace) -> int:
         file.write_text(json.dumps(list(kept.values()), indent=1) + "\n")
     total = len(list(rows(10**9, "")))
     counted = {key(row): electrons for row in rows(10**9, "") if (electrons := stored_electrons(row)) is not None}
-    wrong = [row["row"] for row in kept.values() if not right(row, counted.get(row["row"]))]
+    wrong = [row["row"] for row in kept.values() if not agrees(row, counted.get(row["row"]))]
     known = sum("electrons_pyscf" in row or row["row"] in counted for row in kept.values())
     print(f"{len(kept)} of {total} rows, {known} of them with PySCF's electrons, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
@@ -137,7 +137,7 @@ def stored_electrons(row: Row) -> float | None:
     return COUNTED["electrons"].get(row["molecule"]) if same and grid else None
 
 
-def right(made: Row, stored: float | None) -> bool:
+def agrees(made: Row, stored: float | None) -> bool:
     """Whether energy and electrons agree with PySCF; `stored`: PySCF's electrons, if the row has none."""
     theirs = made.get("electrons_pyscf", stored)
     same = theirs is None or abs(made["electrons"] / theirs - 1.0) < SAME_ELECTRONS
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--least", type=int, default=0, help="leave out smaller bases")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no row after this time")
-    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     parser.add_argument("--peer", action="store_true", help="electrons of PySCF on the same grid")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/kohn_sham_references_BACKEND.json")
     parser.add_argument("--table", action="store_true", help="write the table of the documentation, calculate nothing")

@@ -51,7 +51,7 @@ from nddo_cases import (  # noqa: E402
 TOLERANCES = reference()["meta"]["recommended_tolerances"]
 OURS, MOPAC = TOLERANCES["vs_independent"], TOLERANCES["vs_mopac"]
 IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
-"""A gradient in kcal/mol/Angstrom."""
+"""Factor that converts a gradient from Hartree/Bohr to kcal/mol/Angstrom."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 HEAT, HEAT_MOPAC, HEAT_SERIES = (
     "heat of formation, independent program",
@@ -95,7 +95,7 @@ ELEMENT_LIMITS = {
 Differences = dict[str, float]
 
 
-def of_reference(name: str, method: str) -> Differences:
+def reference_differences(name: str, method: str) -> Differences:
     """Compare a molecule with all its reference values."""
     known, mopac = values(name, method), values(name, method, "mopac")
     result, compatible = (run(molecule(name), method, mopac_compatible=on, **TIGHT) for on in (False, True))
@@ -112,15 +112,15 @@ def of_reference(name: str, method: str) -> Differences:
     }
     if (name, method) != ("ribavirin", "PM6"):
         found[GRADIENT_MOPAC] = largest(gradient, mopac["gradient_kcal_mol_A"])
-    found[ENERGY], found[CYCLES] = against_full(molecule(name), method, ("refined", "block"))
+    found[ENERGY], found[CYCLES] = compare_with_full(molecule(name), method, ("refined", "block"))
     return found
 
 
-def of_timing_geometry(name: str) -> Differences:
+def timing_geometry_differences(name: str) -> Differences:
     """Compare a molecule for which MOPAC was timed."""
     mol, timings = timing_geometry(name), reference()["timings_mopac"]["results"]
     heat = next(record["hof"] for record in timings if (record["system"], record["mode"]) == (name, "full"))
-    energy, ratio = against_full(mol, "PM6", ("block",))
+    energy, ratio = compare_with_full(mol, "PM6", ("block",))
     compatible = run(mol, "PM6", mopac_compatible=True)
     return {
         HEAT_SERIES + LARGE: abs(compatible.heat_of_formation - heat),
@@ -129,7 +129,7 @@ def of_timing_geometry(name: str) -> Differences:
     }
 
 
-def against_full(mol: Molecule, method: str, variants: tuple[str, ...]) -> tuple[float, float]:
+def compare_with_full(mol: Molecule, method: str, variants: tuple[str, ...]) -> tuple[float, float]:
     """Largest difference of energies (infinite where one did not converge), and ratio of iterations."""
     full = run(mol, method, diagonaliser="full")
     result = [run(mol, method, diagonaliser="pseudo", variant=variant) for variant in variants]
@@ -143,7 +143,7 @@ def largest(found: Any, known: Any) -> float:
     return float(np.abs(np.ravel(found) - np.ravel(known)).max())
 
 
-def of_elements(name: str, method: str, backend: str) -> Differences:
+def element_differences(name: str, method: str, backend: str) -> Differences:
     """Compare a molecule of the reference of all elements; MOPAC's dipole moments of ions refer to its own masses."""
     mol, known, mopac = molecule(name, method), values(name, method), values(name, method, "mopac")
     options = {"energy_tolerance": 1e-13, "gradient_tolerance": 1e-10, "dipole_tolerance": 1e-9, "max_iterations": 400}
@@ -179,7 +179,7 @@ def compare_elements(backend_name: str, workers: int, path: str | None) -> bool:
     """Print the table of all elements, and write its rows to a file."""
     backend, start = get_backend(backend_name), time.perf_counter()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        found = pool.map(of_elements, *zip(*ROWS, strict=True), [backend_name] * len(ROWS))
+        found = pool.map(element_differences, *zip(*ROWS, strict=True), [backend_name] * len(ROWS))
         cases = {f"{name}, {method}": one for (name, method), one in zip(ROWS, found, strict=True)}
     sound = table(cases, ELEMENT_LIMITS)
     rows = {case: {quantity: float(f"{x:.2g}") for quantity, x in found.items()} for case, found in cases.items()}
@@ -198,8 +198,8 @@ def main() -> int:
     given = parser.parse_args()
     if given.elements:
         return int(not compare_elements(given.backend, given.workers, given.json))
-    cases = {f"{name}, {method}": of_reference(name, method) for name in NAMES for method in METHODS}
-    cases |= {f"{name}, PM6": of_timing_geometry(name) for name in TIMED}
+    cases = {f"{name}, {method}": reference_differences(name, method) for name in NAMES for method in METHODS}
+    cases |= {f"{name}, PM6": timing_geometry_differences(name) for name in TIMED}
     return int(not table(cases, LIMITS))
 
 

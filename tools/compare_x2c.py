@@ -39,7 +39,7 @@ from x2c_cases import (  # noqa: E402
 
 
 def compare(row: Row, backend: str, whole: bool) -> Row:
-    """The differences of one row; `whole`: by the program for molecules."""
+    """Differences of one row from its reference; `whole`: computed by `cuanto.energy` even if it is an ion."""
     start = time.perf_counter()
     if whole:
         result = calculate(row, backend)
@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of rows' names")
     parser.add_argument("--whole", action="store_true", help="compute ions like molecules")
-    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/x2c_BACKEND.json")
     options = parser.parse_args()
     file = options.json or ROOT / "benchmarks" / "results" / f"x2c_{options.backend}.json"

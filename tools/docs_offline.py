@@ -1,4 +1,4 @@
-"""MkDocs hook: replace the remote script that lets the search work from a disk by our own; no page needs a network."""
+"""MkDocs hook: replace the remote script that the search needs for pages opened from a disk by a local one."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """The same for the page shown for unknown addresses."""
+    """Return the page for unknown addresses with our script."""
     return output_content.replace(REMOTE, f"/{OWN}")

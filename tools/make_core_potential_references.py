@@ -44,7 +44,7 @@ the wrong elements for cells of atoms with core potentials."""
 EXACT = "lanl2dz"
 """The basis whose local potentials PySCF does not integrate to convergence."""
 STEP = 1e-3
-"""Bohr."""
+"""Displacement for differences of energies, Bohr."""
 MAX_FUNCTIONS = 60
 """Largest number of functions of a molecule whose gradient is computed."""
 MAX_MOMENTUM = 3
@@ -284,7 +284,7 @@ CASES = """
 """
 
 
-def displaced(atoms: Atoms) -> str:
+def displaced_geometry(atoms: Atoms) -> str:
     """The geometry as text, with the atoms slightly displaced by a fixed rule."""
     lines = []
     for a, (symbol, place) in enumerate(atoms):
@@ -304,7 +304,7 @@ def cases() -> list[Row]:
         rows.append(
             {
                 "molecule": name,
-                "geometry": displaced(atoms),
+                "geometry": displaced_geometry(atoms),
                 "charge": charge,
                 "multiplicity": multiplicity,
                 "method": method,
@@ -380,7 +380,7 @@ def _differences(row: Row, mol: Molecule, orbital: Basis, aux: Basis | None, den
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     parser.add_argument("--only", default="", help="part of a row's name")
     parser.add_argument("--start", choices=("PySCF", "cuanto"), default="PySCF", help="guess of the SCF")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Write tests/data/direct_jk.json: elements of J and K of four systems by PySCF (see tests/data/README.md).
+"""Write tests/data/direct_jk.json: elements of J and K of five systems by PySCF (see tests/data/README.md).
 
     python tools/make_direct_reference.py
 

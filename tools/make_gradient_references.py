@@ -28,7 +28,7 @@ from gradient_cases import FILE, Row, bases, key, molecule_of  # noqa: E402
 from scf_cases import oracle  # noqa: E402
 
 ENERGY, ORBITALS, LARGEST = 1e-12, 1e-9, 4e-9
-"""Convergence: change of the energy, and norm of the orbital gradient that is wanted and that is accepted."""
+"""Convergence criteria: change of the energy, and norm of the orbital gradient, desired and accepted."""
 JKFIT = "def2-universal-jkfit"
 MOLECULES: dict[str, tuple[str, int, int]] = {
     "water": ("O 0 0 0.1; H 0.3 0.7 -0.5; H 0 -0.8 -0.4", 0, 1),
@@ -209,7 +209,7 @@ def calculate(row: Row) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="forget the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     options = parser.parse_args()
     kept = {} if options.again or not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
     done = []

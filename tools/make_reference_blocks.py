@@ -41,7 +41,7 @@ from stored_blocks import (  # noqa: E402
 from tolerances import INTEGRAL_REL, SMALLEST  # noqa: E402
 
 ELEMENTS = 10
-"""Stored elements of a block, the largest one among them."""
+"""Number of stored elements of a block, the largest one among them."""
 PRIMITIVES = 2
 AGREEMENT = 0.3
 """Fraction of the test tolerance within which libcint and the reference must agree."""
@@ -108,8 +108,8 @@ def natural_scale(case: Case) -> float:
     return float(scale)
 
 
-def judged(case: Case) -> tuple[Array, float, bool]:
-    """The block, its natural scale, and whether it is libcint's."""
+def choose_block(case: Case) -> tuple[Array, float, bool]:
+    """Values of a block, its natural scale, and whether they are libcint's; mpmath's where libcint loses digits."""
     given = (case.operator, case.shells, case.centres)
     exact, other = reference_block(*given, **case.extra), pyscf_block(*given, **case.extra)
     scale = natural_scale(case)
@@ -136,7 +136,7 @@ def main() -> None:
     with ProcessPoolExecutor() as pool:
         for operator in OPERATORS:
             sizes, positions, values, theirs = [], [], [], 0
-            for block, scale, agree in pool.map(judged, cases(stored, operator), chunksize=4):
+            for block, scale, agree in pool.map(choose_block, cases(stored, operator), chunksize=4):
                 flat = block.reshape(-1)
                 chosen = np.append(rng.integers(flat.size, size=ELEMENTS - 1), np.abs(flat).argmax())
                 sizes.append((np.abs(flat).max(), scale, weighted_sum(block)))

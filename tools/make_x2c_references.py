@@ -177,7 +177,7 @@ def _gradient(method: Any, row: Row) -> list[list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--again", action="store_true", help="repeat the rows that are there")
+    parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     options = parser.parse_args()
     kept = {} if options.again or not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
     done = []

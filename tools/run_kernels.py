@@ -24,7 +24,7 @@ GEOMETRIES = Path(__file__).resolve().parents[1] / "tests" / "data" / "geometrie
 SAME = 1e-9
 """Tolerance of energies between backends, Hartree."""
 GRID = (12, 26)
-"""Radial shells, points of each."""
+"""Radial shells, and points of each shell."""
 
 
 def molecule(name: str) -> cuanto.Molecule:

@@ -40,7 +40,7 @@ def picture() -> str:
     console.print(Text(f"$ cuanto energy water.xyz -m {METHOD} -b {BASIS}", style="bold cyan"))
     table = IterationTable(console, quiet=True)  # print rows; a live table would be recorded many times
     result = cuanto.energy(molecule, METHOD, BASIS, on_iteration=table.add)
-    functions = f"/{BASIS}, {len(result.orbital_energies[0])} functions"
+    functions = f"/{BASIS}, {len(result.orbital_energies[0])} functions, spherical"
     print_heading(console, molecule, METHOD, functions)
     console.print(table._table(table._rows))
     print_summary(console, result)

@@ -78,7 +78,7 @@ CASES: dict[str, Callable[[str], object]] = {
     "atoms": atoms_case,
     "first_call": energy_case("water_04", method="b3lyp", basis="def2-svp"),
 }
-"""Cases that are timed for a number; `first_call` starts from an empty kernel cache."""
+"""Calculations that are timed to tune a number; `first_call` starts from an empty kernel cache."""
 
 
 def run_case(name: str, backend: str) -> None:
@@ -260,7 +260,7 @@ def main() -> None:
     numbers = commands.add_parser("numbers", help="single numbers, each by its case")
     numbers.add_argument("names", nargs="*", help="names of numbers (default: all)")
     numbers.add_argument("--factors", type=float, nargs="*", default=[0.5, 2.0])
-    numbers.add_argument("--gain", type=float, default=0.03, help="least part of the time that must be saved")
+    numbers.add_argument("--gain", type=float, default=0.03, help="smallest fraction of the time that must be saved")
     case = commands.add_parser("case", help="print the seconds of one case")
     case.add_argument("case", choices=CASES)
     algorithms = commands.add_parser("algorithms", help="McMurchie-Davidson or Head-Gordon-Pople")

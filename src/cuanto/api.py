@@ -48,13 +48,13 @@ def energy(
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
 ) -> Result:
-    """Compute the energy and orbitals of a molecule, which may be given as a file, as `smiles:CCO` or by ASE's Atoms.
+    """Compute the energy and orbitals of a molecule, which may also be a file, `smiles:CCO` or ASE's Atoms.
 
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: None means def2-svp.
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (None: chosen to match the basis), `j` only the
     Coulomb matrix, `none` neither; `auto` is `jk` with exact exchange and `j` without.
-    `precision`: of direct J and K, and of the integration of a functional.
+    `precision`: numbers in which direct J and K and the integrals of a functional are computed.
     `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); None means fine.
     `max_memory`: limit for density fitting and stored integrals, bytes.
     `guess`: `sad`, `core`, a result, or the path of a checkpoint.
@@ -80,7 +80,7 @@ def energy(
         field=field,
         **options,
     )
-    return _warned(solve(request, on_iteration))
+    return _warn_unconverged(solve(request, on_iteration))
 
 
 def gradient(
@@ -91,28 +91,28 @@ def gradient(
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
 ) -> Result:
-    """Compute the energy of a molecule and its gradient, `.gradient` of the result in Hartree/Bohr.
+    """Compute the energy of a molecule and its gradient (`.gradient` of the result, in Hartree/Bohr).
 
     Arguments are those of `energy`; the SCF converges to a gradient of 1e-7 unless `gradient_tolerance` says otherwise.
-    Point charges feel forces as well: `.charges_gradient`. An SCF that does not converge is a `ConvergenceError` unless
-    `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
+    The gradient of the point charges is `.charges_gradient`. An SCF that does not converge raises a `ConvergenceError`,
+    unless `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
     request = Request.of(molecule, method, basis, **tight_keywords(options))
-    return _warned(solve(request, on_iteration, gradient=True))
+    return _warn_unconverged(solve(request, on_iteration, gradient=True))
 
 
 def gradient_along_path(
     molecule: Molecule, method: str, basis: BasisChoice | Basis | None = None, **options: Any
 ) -> Result:
-    """Energy and gradient of one of several geometries that must have the same state, as in an optimisation: what
-    `gradient` computes, but without a search for the lowest state.
+    """Like `gradient`, but without a search for the lowest state: for geometries, as in an optimisation, that must all
+    have the same state.
     """
     request = replace(Request.of(molecule, method, basis, **tight_keywords(options)), single_point=False)
-    return _warned(solve(request, gradient=True))
+    return _warn_unconverged(solve(request, gradient=True))
 
 
-def _warned(result: Result) -> Result:
-    """Warn those who called a public function about a result that did not converge."""
+def _warn_unconverged(result: Result) -> Result:
+    """Return the result; if it did not converge, warn the caller of the public function."""
     if not result.converged:
         many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
         text = (

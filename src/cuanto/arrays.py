@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,21 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """The elements of a matrix that are not zero; those at the same place are added."""
+    """The nonzero elements of a matrix; several for the same row and column are added."""
 
     row: Ints
     column: Ints
     value: Array
     shape: tuple[int, int]
 
-    @property
+    @cached_property
     def T(self) -> SparseMatrix:
         """The transpose."""
         return SparseMatrix(self.column, self.row, self.value, self.shape[::-1])
 
-    def compressed(self) -> tuple[Ints, Ints, Array]:
-        """Return the compressed rows: start of each row and end of the last, columns (ascending in a row), values."""
+    @cached_property
+    def compressed_rows(self) -> tuple[Ints, Ints, Array]:
+        """Compressed rows: start of each row and end of the last, columns (ascending in a row), values."""
         order = np.lexsort((self.column, self.row))
         return range_starts(np.bincount(self.row, minlength=self.shape[0])), self.column[order], self.value[order]
 

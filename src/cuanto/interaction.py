@@ -168,8 +168,8 @@ def counterpoise(
     """Compute the interaction energy of the fragments of a molecule, with and without the counterpoise correction.
 
     `fragments`: numbers of atoms, in order ('3,3' or [3, 3]), or lists of atoms numbered from 1 ('1-3;4-6' or
-    [[1, 2, 3], [4, 5, 6]]); two or more. `charges` and `multiplicities`: of every fragment; neutral, and the lowest
-    ones, by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
+    [[1, 2, 3], [4, 5, 6]]); two or more. `charges` and `multiplicities` of the fragments: zero and the lowest possible
+    ones by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
     orbitals as a guess and occupations apply to the complex only.
     """
     molecule = Molecule.of(molecule)

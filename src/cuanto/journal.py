@@ -63,7 +63,7 @@ class JsonLines:
         finally:
             draft.unlink(missing_ok=True)
 
-    def broken_off(self, beginning: str) -> bool:
+    def is_truncated(self, beginning: str) -> bool:
         """Whether the file has only part of a first line that begins like this, as after a crash at the start."""
         content = self.path.read_bytes() if self.path.exists() else b""
         size = min(len(content), len(beginning))

@@ -16,9 +16,9 @@ FREE_FRACTION = 0.9
 """Fraction of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
-SMALLER = 0.7
-"""Factor of the memory that a calculation may use after it ran out of memory."""
-SMALLEST = 0.05
+RETRY_FACTOR = 0.7
+"""Factor by which a calculation that ran out of memory gets less in the next attempt."""
+MIN_SHARE = 0.05
 """Smallest share of the free memory that is tried."""
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class StorePlan:
 class Budget:
     """Bytes that a calculation may allocate on its device.
 
-    `max_memory` limits the `whole_process`, or the arrays alone (always on a device with memory of its own). The free
+    `max_memory` limits the `whole_process`, or the arrays alone (always on a device with separate memory). The free
     memory is a limit as well. Only the fraction `share` of the limits is used (see `retry_with_less_memory`).
     """
 
@@ -91,7 +91,7 @@ class Budget:
         self.reserved[name] = size
 
     def release(self, name: str) -> None:
-        """Return what is reserved under a name."""
+        """Give back what is reserved under a name."""
         self.reserved.pop(name, None)
 
     def require_room(self) -> None:
@@ -141,7 +141,7 @@ def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) ->
             with backend.memory_errors():
                 return calculate(share)
         except MemoryError as error:
-            if share * SMALLER < SMALLEST:
+            if share * RETRY_FACTOR < MIN_SHARE:
                 raise
             reason = " ".join(str(error).split()) or "an allocation was refused"
         except InputError as error:
@@ -151,8 +151,8 @@ def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) ->
         # Here the error, and with it the arrays of its frames, is gone.
         gc.collect()
         backend.release_memory()
-        share *= SMALLER
-        logger.warning("out of memory (%s): once more with %.0f %% of the free memory", reason, 100 * share)
+        share *= RETRY_FACTOR
+        logger.warning("out of memory (%s): trying again with %.0f %% of the free memory", reason, 100 * share)
 
 
 def _peak() -> int:

@@ -30,7 +30,7 @@ STORAGES = ("auto", "stored", "direct")
 
 @dataclass(frozen=True)
 class Scope:
-    """The `kinds` of methods (hf, functional, semiempirical) that an option applies to, in words: `use`."""
+    """The `kinds` of methods (hf, functional, semiempirical) that an option applies to; `use` lists them in words."""
 
     kinds: tuple[str, ...]
     use: str = ""

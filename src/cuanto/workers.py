@@ -1,7 +1,7 @@
 """Runners of independent tasks: in this process, or on a Dask cluster.
 
 Dask: M. Rocklin, Proc. 14th Python in Science Conf. (2015) 126, doi:10.25080/Majora-7b98e3ed-013. A worker that dies is
-replaced, and its task is given to another one; a task that Dask gives up is returned as an error.
+replaced, and its task is given to another one; a task that Dask gives up on is returned as an error.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class SerialRunner:
 
 
 class DaskRunner:
-    """The workers of a Dask scheduler."""
+    """Runs tasks on the workers of a Dask scheduler."""
 
     def __init__(self, scheduler: str) -> None:
         self._distributed = dask_distributed()
         self.client: Any = self._connect(scheduler)
         with self.client.as_current():
             self._finished: Any = self._distributed.as_completed()
-        self._key_of: dict[str, str] = {}  # by the key of the future
+        self._key_of: dict[str, str] = {}  # key of the future -> key of the task
         self._count = 0
 
     def _connect(self, scheduler: str) -> Any:

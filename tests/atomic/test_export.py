@@ -44,7 +44,7 @@ def orbitals(neon: AtomInput) -> AtomResult:
     return result
 
 
-def written(folder: Path, suffix: str, *tables: ElementTable) -> Path:
+def write(folder: Path, suffix: str, *tables: ElementTable) -> Path:
     path = folder / f"made-here{suffix}"
     path.write_text(basis_text(path, tables, "made-here", "a set\nof two lines"))
     return path
@@ -54,7 +54,7 @@ def written(folder: Path, suffix: str, *tables: ElementTable) -> Path:
 def test_every_format_is_read_back_to_the_last_digit(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
     helium = uncontracted_table("He", element_job("He").atom().basis)
     neon = contracted_table("Ne", orbitals, diffuse=2)
-    text = written(tmp_path, suffix, helium, neon).read_text()
+    text = write(tmp_path, suffix, helium, neon).read_text()
     found = parse_basis(text)
     assert list(found) == ["He", "Ne"]
     for table in (helium, neon):
@@ -76,7 +76,7 @@ def numbers(table: ElementTable) -> list[tuple[float, ...]]:
 )  # raised by the Basis Set Exchange itself
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_exchange_reads_them_too(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
-    text = written(tmp_path, suffix, contracted_table("Ne", orbitals, diffuse=1)).read_text()
+    text = write(tmp_path, suffix, contracted_table("Ne", orbitals, diffuse=1)).read_text()
     if suffix == ".json":
         data = json.loads(text)
         validator.validate_data("complete", data)
@@ -97,7 +97,7 @@ def test_a_molecular_calculation_with_an_exported_set_has_the_energy_of_the_atom
     table = (
         uncontracted_table("Ne", neon.atom().basis) if diffuse is None else contracted_table("Ne", orbitals, diffuse)
     )
-    path = written(tmp_path, ".nw", table)
+    path = write(tmp_path, ".nw", table)
     molecule = cuanto.Molecule.from_string("1\n\nNe 0 0 0\n")
     result = cuanto.energy(molecule, "rhf", str(path), fitting="none", backend="cpu")
     assert result.converged and result.energy == pytest.approx(orbitals.energy, abs=1e-8)
@@ -110,7 +110,7 @@ def test_a_set_for_relativity_gives_the_atom_its_energy_with_relativity(tmp_path
     options = {"relativity": "x2c", "speed_of_light": neon.settings.c, "fitting": "none", "backend": "cpu"}
     found = []
     for contraction in (None, Contraction(x2c=True), Contraction(diffuse=0, x2c=True), Contraction(diffuse=0)):
-        path = written(tmp_path, ".nw", element_table("Ne", neon, contraction, "cpu"))
+        path = write(tmp_path, ".nw", element_table("Ne", neon, contraction, "cpu"))
         found.append(cuanto.energy(molecule, "rhf", str(path), **options).energy)
     assert found[1:3] == pytest.approx([found[0]] * 2, abs=1e-8)
     assert 5e-3 < found[3] - found[0] < 2e-2

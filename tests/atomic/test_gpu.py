@@ -13,7 +13,7 @@ from cuanto.atomic import Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSe
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Relative to the largest element: the sums are the same but round differently."""
+"""Tolerance relative to the largest element: the same sums are rounded differently."""
 ENERGY_REL = 1e-12
 """Relative tolerance of energies."""
 
@@ -64,7 +64,7 @@ def test_without_relativity() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 25])
-def test_radon_of_the_timings(size: int) -> None:
+def test_radon_as_in_the_benchmark(size: int) -> None:
     zeta = well_tempered(6.87e-2, 1.83, 3.97, 0.78, size)
     atom = Atom(Nucleus(86), AtomBasis((zeta,) * 7), Occupation((6, 5, 5, 3, 3, 1, 1)))
     ours, theirs = (solve(atom, backend=name) for name in ("cuda", "cpu"))

@@ -19,7 +19,7 @@ from cuanto.atomic.wtbs import WellTempered, table, table_set
 from cuanto.errors import InputError
 
 
-def test_the_example_of_the_specification() -> None:
+def test_the_example_of_the_documentation() -> None:
     job = parse_input(NITROGEN)
     assert job.title == "N atom, 2p3 average"
     assert (job.nucleus.charge, job.nucleus.model) == (7.0, "gaussian")
@@ -97,7 +97,7 @@ def test_names_of_files(tmp_path: Path) -> None:
     assert read_input(tmp_path / "atom.inp").title == "N atom, 2p3 average"
 
 
-def well_behaved(text: str) -> None:
+def check_job_or_error(text: str) -> None:
     """Check that the text gives a job, or a one-line error that names the line."""
     try:
         job = parse_input(text, "fuzz.inp")
@@ -120,7 +120,7 @@ def test_every_number_of_a_file_may_be_absurd(text: str, number: str) -> None:
     found = list(NUMBER.finditer(text, text.index("\n")))
     assert len(found) > 5
     for old in found:
-        well_behaved(text[: old.start()] + number + text[old.end() :])
+        check_job_or_error(text[: old.start()] + number + text[old.end() :])
 
 
 @given(st.sampled_from([NITROGEN, CHROMIUM, LISTED, OPTIMISE]), st.data())
@@ -129,12 +129,12 @@ def test_damaged_files_give_results_or_input_errors(text: str, data: st.DataObje
         i = data.draw(st.integers(0, len(text)))
         j = data.draw(st.integers(i, min(len(text), i + 12)))
         text = text[:i] + data.draw(PIECES | st.text(max_size=3)) + text[j:]
-    well_behaved(text)
+    check_job_or_error(text)
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_answered(text: str) -> None:
-    well_behaved(text)
+def test_any_text_gives_a_job_or_an_error(text: str) -> None:
+    check_job_or_error(text)
 
 
 # --------------------------------------------------------------------------------- configurations and sets

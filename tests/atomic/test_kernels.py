@@ -19,9 +19,9 @@ from oracles import atomic as slow
 from tolerances import INTEGRAL_REL
 
 SIZES = (3, 2, 2, 2, 2, 2, 2, 2, 2)
-"""Functions of S+ to G+."""
+"""Numbers of functions of S+ to G+."""
 KERNEL_REL = 1e-14
-"""Tighter than for other kernels, because all terms are positive."""
+"""Relative tolerance; tighter than for other kernels, because all terms are positive."""
 
 
 def quadrature(k: int, a: int, b: int, alpha: float, beta: float) -> mpmath.mpf:
@@ -72,7 +72,7 @@ def test_small_functions_of_the_oracle_are_derivatives() -> None:
 @pytest.mark.parametrize("name", ["cpu", "simt"])
 @pytest.mark.parametrize("extreme", [False, True], ids=["usual", "extreme"])
 def test_every_class(name: str, extreme: bool) -> None:
-    """All planes of all pairs of species; errors are relative to the sum of absolute contributions."""
+    """All kinds of integrals of all pairs of species; errors are relative to the sum of the absolute terms."""
     basis = random_basis(3, SIZES, -16.0, 36.0) if extreme else random_basis(1, SIZES)
     repulsion = Repulsion(basis, name)
     for i in range(basis.nsym):

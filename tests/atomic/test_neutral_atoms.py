@@ -18,7 +18,7 @@ from cuanto.atomic.wtbs import WellTempered, generated_set, table
 from cuanto.errors import InputError
 from cuanto.scf.configurations import capacity, configuration
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
-from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR, mass_number, rms_radius
+from cuanto.system.nuclear_sizes import BOHR_IN_FEMTOMETRES, mass_number, rms_radius
 from paths import DATA, ROOT
 from sample import sample
 
@@ -52,7 +52,7 @@ def test_nuclei_of_all_elements() -> None:
     radii = [Nucleus(number, "gaussian").femtometres for number in range(1, 119)]
     assert radii[0] == pytest.approx(1.406) and radii[117] == pytest.approx(6.129, abs=1e-3)
     for number, radius in enumerate(radii, start=1):
-        assert radius == pytest.approx(rms_radius(mass_number(number)) * FEMTOMETRES_IN_BOHR)
+        assert radius == pytest.approx(rms_radius(mass_number(number)) * BOHR_IN_FEMTOMETRES)
         assert Nucleus(number, "sphere").femtometres == pytest.approx(radius)
     with pytest.raises(InputError, match=r"no mass number is known for element 119: give the size .*--nuclear-radius"):
         Nucleus(119, "gaussian")
@@ -61,7 +61,7 @@ def test_nuclei_of_all_elements() -> None:
 def test_a_given_nuclear_radius() -> None:
     assert Nucleus.of_radius(119, "gaussian", 6.2).femtometres == pytest.approx(6.2)
     sphere = element_job("Pb", nucleus="sphere", nuclear_radius=5.5012).nucleus
-    assert sphere.size == pytest.approx(np.sqrt(5 / 3) * 5.5012 / FEMTOMETRES_IN_BOHR)
+    assert sphere.size == pytest.approx(np.sqrt(5 / 3) * 5.5012 / BOHR_IN_FEMTOMETRES)
     assert Nucleus(2).femtometres == 0.0
     for given, message in (((2, "point", 1.7), "has no radius"), ((2, "sphere", -1.0), "give a number from 0.001")):
         with pytest.raises(InputError, match=message):
@@ -114,7 +114,7 @@ def test_the_stored_campaign_converged_with_small_errors() -> None:
 
 @pytest.mark.parametrize("symbol", sample(SYMBOLS, 31))
 def test_atoms_in_their_default_sets(symbol: str) -> None:
-    """The same energies as in the campaign, from the core guess."""
+    """From the core guess, energies equal those of the stored campaign."""
     result = run_energy(element_job(symbol), "cpu")
     assert result.converged and result.energy == pytest.approx(ROWS[symbol]["default"]["energy"], rel=1e-12)
     assert result.atom.electrons == ATOMIC_NUMBERS[symbol] and 1 < result.virial < 1.0025

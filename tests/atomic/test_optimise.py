@@ -91,7 +91,7 @@ def test_every_optimisation_of_argon_ends_below_the_table() -> None:
     assert (printed - search.last_optimum_value()) / abs(printed) == pytest.approx(BELOW["Ar"], abs=1e-10)
 
 
-def test_the_optimisation_of_helium_in_the_specification() -> None:
+def test_an_optimisation_of_helium_with_a_known_result() -> None:
     """Point nucleus, 18 functions, start (0.09, 2.0, 4.0, 1.2): NLopt's NEWUOA gave -2.86181333157."""
     text = (
         "He\n$contrl jobtype='bsopt' $end\n$nuc znuc=2 $end\n$bas nsym=1 bastype='wtbs' $end\n"

@@ -41,7 +41,7 @@ F+F+ L0=1/8 L2=5/168 L4=9/616 L6=25/3432
 
 
 def test_angular_factors() -> None:
-    """All of S+ to F+ as published, and sum rules up to G+."""
+    """Factors of S+ to F+ equal the published ones, and those up to G+ obey the sum rules."""
     for text in LAMBDA.split(";"):
         name, *terms = text.split()
         one, other = species_of(name[:2]), species_of(name[2:])

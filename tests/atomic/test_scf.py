@@ -35,7 +35,7 @@ solver = importlib.import_module("cuanto.atomic.solve")
 SAME = 1e-12
 """Relative tolerance of converged energies of one atom."""
 DAMPED = 2e-11
-"""The same for damping, which approaches them slowly: the usual thresholds leave a few 1e-10 Hartree."""
+"""Relative tolerance with damping, which converges slowly: default thresholds leave errors of a few 1e-10 Hartree."""
 
 
 def small_atom() -> Atom:
@@ -194,7 +194,7 @@ def test_rotated_spinors_that_are_not_the_lowest() -> None:
 
 
 def test_restarts() -> None:
-    """From the same atom, other exponents, another nucleus, another c, without relativity, and fewer symmetries."""
+    """Starts from the same atom, other exponents, another nucleus or c, no relativity and fewer symmetries all work."""
     atom = table_atom("Ne")
     first = solve(atom, backend="cpu")
     scratch = first.iterations
@@ -282,8 +282,8 @@ def test_functions_that_depend_on_each_other() -> None:
     """If two exponents agree to nine digits, a direction is left out and the energy does not change."""
     z = even_tempered(0.1, 2.2, 14)
     atom = Atom(Nucleus(2), AtomBasis((z,)), Occupation((1,)))
-    crowded = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))
-    one, other = (solve(x, backend="cpu") for x in (atom, crowded))
+    nearly_dependent = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))
+    one, other = (solve(x, backend="cpu") for x in (atom, nearly_dependent))
     assert one.converged and other.converged and other.energy == pytest.approx(one.energy, rel=1e-8)
 
 
@@ -306,7 +306,7 @@ def test_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("relativistic", [True, False])
 def test_the_gpu_code_path(relativistic: bool) -> None:
-    """The same atom with the CUDA text executed thread by thread."""
+    """The CUDA kernels, executed thread by thread on the CPU, give the same energy."""
     settings = ScfSettings(relativistic=relativistic)
     ours, theirs = (solve(small_atom(), settings, name) for name in ("cpu", "simt"))
     assert theirs.converged and theirs.energy == pytest.approx(ours.energy, rel=SAME)

@@ -21,7 +21,15 @@ from cuanto.errors import CompilerError, InputError
 from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
 from oracles.integrals import overlap_matrix
-from scripted import compiler_script, drafts, finals, forgotten_compiler, run_python, some_basis, start_python
+from scripted import (
+    compiled_libraries,
+    compiler_script,
+    forget_compiler,
+    run_python,
+    some_basis,
+    start_python,
+    temporary_files,
+)
 from tolerances import INTEGRAL_REL
 
 SMALL = source_of(KernelSpec("overlap", Shells((0,)), Shells((0,)), "os", "lane"))
@@ -38,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def choose_again() -> Iterator[None]:
-    with forgotten_compiler():
+    with forget_compiler():
         yield
 
 
@@ -69,7 +77,7 @@ def test_processes_that_compile_the_same_kernel_at_once(folder: Path) -> None:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert float(out) < INTEGRAL_REL
-    assert len(finals(folder)) == 1 and not drafts(folder)
+    assert len(compiled_libraries(folder)) == 1 and not temporary_files(folder)
 
 
 # -------------------------------------------------------------------------------------------- damaged files
@@ -98,12 +106,12 @@ def test_a_damaged_library_is_replaced(kept: str, folder: Path) -> None:
     good = library.read_bytes()
     part = {"a tenth": 0.1, "half": 0.5, "most": 0.75}.get(kept, 0.0)
     content = {"garbage": b"no library\n" * 1000, "zeros": bytes(len(good))}.get(kept, good[: int(part * len(good))])
-    if kept == "all but a page":  # of the right length: only the digest tells
+    if kept == "all but a page":  # the length is right: only the digest reveals the damage
         content = good[:4096] + bytes(4096) + good[8192:]
     library.unlink()  # never change a file that this process may have mapped
     library.write_bytes(content)
     assert float(run_python(DAMAGED, folder)) < INTEGRAL_REL
-    assert finals(folder) == [library] and library.stat().st_size == len(good)
+    assert compiled_libraries(folder) == [library] and library.stat().st_size == len(good)
 
 
 @pytest.mark.parametrize("kind", ["another library", "unsealed", "folder", "full folder", "pipe", "loop"])
@@ -151,7 +159,7 @@ def test_a_killed_compiler_leaves_no_files(
     monkeypatch.setenv("CUANTO_CXX", script)
     with pytest.raises(CompilerError, match=SMALL.entry):
         compiler.compile_library(SMALL)
-    assert finals(folder) == drafts(folder) == []
+    assert compiled_libraries(folder) == temporary_files(folder) == []
 
 
 @pytest.mark.usefixtures("choose_again")
@@ -161,7 +169,7 @@ def test_a_compiler_that_makes_nothing_is_an_error(
     monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "idle", 'rm -f "$out"; exit 0'))
     with pytest.raises(CompilerError, match=SMALL.entry):
         compiler.compile_library(SMALL)
-    assert finals(folder) == drafts(folder) == []
+    assert compiled_libraries(folder) == temporary_files(folder) == []
 
 
 @pytest.mark.usefixtures("choose_again")
@@ -172,13 +180,13 @@ def test_a_compiler_that_writes_no_library_is_an_error(
     monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "lazy", body))
     with pytest.raises(CompilerError, match=SMALL.entry):
         compiler.load_library(SMALL)
-    assert drafts(folder) == []
+    assert temporary_files(folder) == []
 
 
 def test_inside_another_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where `sys.executable` is not Python the library is sealed by this process."""
+    """If `sys.executable` is not Python, this process adds the digest to the library itself."""
     monkeypatch.setattr("sys.executable", "/bin/false")
-    assert cache.complete(compiler.compile_library(SMALL)) and drafts(folder) == []
+    assert cache.complete(compiler.compile_library(SMALL)) and temporary_files(folder) == []
 
 
 @pytest.mark.usefixtures("choose_again")
@@ -195,10 +203,10 @@ def test_a_killed_group_of_compilers_leaves_no_final_file(folder: Path) -> None:
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    assert process.returncode != 0 and finals(folder) == []
+    assert process.returncode != 0 and compiled_libraries(folder) == []
     S = integrals.overlap(basis := some_basis(1), backend=CpuBackend(threads=1, schedule="table"))
     np.testing.assert_allclose(S, overlap_matrix(basis), rtol=0, atol=INTEGRAL_REL)
-    assert finals(folder) == [final]
+    assert compiled_libraries(folder) == [final]
 
 
 @pytest.mark.parametrize("step", ["pathlib.Path.write_bytes", "os.replace"])
@@ -212,9 +220,9 @@ def test_an_interrupted_write_keeps_the_old_file(step: str, folder: Path, monkey
         patch.setattr(step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             cache.write(final, b"another")
-    assert cache.read(final) == b"whole" and not drafts(folder)
+    assert cache.read(final) == b"whole" and not temporary_files(folder)
     cache.write(final, b"another")
-    assert cache.read(final) == b"another" and finals(folder) == [final] and not drafts(folder)
+    assert cache.read(final) == b"another" and compiled_libraries(folder) == [final] and not temporary_files(folder)
 
 
 # ------------------------------------------------------------------------------------------- the folder
@@ -261,7 +269,7 @@ def replacement(kind: str, tmp_path: Path) -> Path:
 def test_a_folder_that_cannot_be_written_is_replaced(kind: str, tmp_path: Path) -> None:
     folder = replacement(kind, tmp_path)
     assert folder.parent == tmp_path / "temporary"
-    assert len(finals(folder)) == 1 and not drafts(folder)
+    assert len(compiled_libraries(folder)) == 1 and not temporary_files(folder)
 
 
 def test_the_replacement_folder_is_private(tmp_path: Path) -> None:
@@ -307,11 +315,11 @@ def test_a_generous_umask_makes_a_private_cache(tmp_path: Path) -> None:
     code = "import os; os.umask(0)\n" + ELSEWHERE
     folder = Path(run_python(code, tmp_path / "new").strip())
     assert folder == tmp_path / "new" and not folder.stat().st_mode & 0o022
-    assert all(cache.complete(path) for path in finals(folder))
+    assert all(cache.complete(path) for path in compiled_libraries(folder))
 
 
 def test_a_read_only_folder_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container image: what is there is loaded, what is missing goes to another folder."""
+    """As in a container image: existing kernels are loaded, new ones are written to another folder."""
     there = compiler.compile_library(SMALL)
     other = tmp_path / "temporary"
     other.mkdir(mode=0o700)
@@ -326,7 +334,7 @@ def test_a_read_only_folder_is_used(folder: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_without_home_and_entry_in_the_password_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs under an arbitrary user number."""
+    """As in a container with an arbitrary user id."""
     monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for name in ("HOME", "CUANTO_CACHE", "XDG_CACHE_HOME"):

@@ -21,7 +21,7 @@ D_SPQ = np.array([[[0.6, 0.6], [0.6, 0.6]]])
 
 
 class TwoEqualRanks(SingleRank):
-    """As if another rank had computed the same part."""
+    """A communicator whose sums behave as if a second rank had computed the same part."""
 
     size = 2
 

@@ -16,7 +16,7 @@ from cuanto.backends.simt.kernel import compile_simt
 from cuanto.cli.main import run
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
-from scripted import REAL, compiler_script, drafts, finals, forgotten_compiler, run_python
+from scripted import REAL, compiled_libraries, compiler_script, forget_compiler, run_python, temporary_files
 from tolerances import INTEGRAL_REL
 
 BROKEN = Source('extern "C" void broken() {\n    a_line_that_is_wrong;\n}\n', "broken", "cpu", ())
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path.mkdir()
     monkeypatch.setenv("CUANTO_CACHE", str(path))
     monkeypatch.delenv("CUANTO_CXX", raising=False)
-    with forgotten_compiler():
+    with forget_compiler():
         yield path
 
 
@@ -62,7 +62,7 @@ def test_compile_errors_show_the_log(folder: Path) -> None:
     first, *log = str(caught.value).splitlines()
     assert "broken" in first and compiler.find_compiler().path in first
     assert any("error" in line for line in log) and any("a_line_that_is_wrong" in line for line in log)
-    assert finals(folder) == drafts(folder) == []
+    assert compiled_libraries(folder) == temporary_files(folder) == []
     assert compiler.compile_library(SOUND).exists()
 
 
@@ -70,7 +70,7 @@ def test_compile_errors_of_simt_show_the_log(folder: Path) -> None:
     with pytest.raises(CompilerError, match="broken") as caught:
         compile_simt('extern "C" __global__ void broken(int* x) { a_line_that_is_wrong; }', "broken")
     assert "a_line_that_is_wrong" in str(caught.value) and "error" in str(caught.value)
-    assert finals(folder) == drafts(folder) == []
+    assert compiled_libraries(folder) == temporary_files(folder) == []
 
 
 def test_a_log_that_is_no_text_is_shown_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_another_compiler_means_another_library(monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", 'compile "$@"', version=version))
         compiler.find_compiler.cache_clear()
         compiler.compile_library(SOUND)
-    assert len(finals(folder)) == 2
+    assert len(compiled_libraries(folder)) == 2
 
 
 # ------------------------------------------------------------------------------------------------------ zig
@@ -178,7 +178,9 @@ def test_zig_alone_is_enough(how: str, folder: Path) -> None:
     path, worst = run_python(WATER_OVERLAP, folder, **named).splitlines()
     assert path.startswith(zig)
     assert float(worst) < INTEGRAL_REL
-    assert len(finals(folder)) == 4 and not drafts(folder)  # the general kernel, and (s|s) ... (p|p)
+    assert len(compiled_libraries(folder)) == 4 and not temporary_files(
+        folder
+    )  # the general kernel, and (s|s) ... (p|p)
 
 
 def test_the_scripts_of_these_tests_have_a_compiler() -> None:

@@ -27,7 +27,7 @@ from tolerances import INTEGRAL_ABS, INTEGRAL_REL
 pytestmark = pytest.mark.gpu
 
 AGREE = 1e-13
-"""Relative to the largest integral: the recurrences are the same but round differently."""
+"""Tolerance relative to the largest integral: the same recurrences are rounded differently."""
 
 
 @pytest.fixture(autouse=True)
@@ -97,12 +97,12 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, empty_cache:
     """The first call uses only the general kernel; kernels compiled meanwhile are used by the next call and process."""
     monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")
-    device, launched, patient = CudaBackend(), set[str](), True
+    device, launched, hold_back = CudaBackend(), set[str](), True
     is_ready, function_of = CudaProgram.ready.fget, device._function
     assert is_ready is not None
 
     def ready(program: CudaProgram) -> bool:
-        return is_ready(program) and not patient  # even if the compiler is fast
+        return is_ready(program) and not hold_back  # even if the compiler is fast
 
     def function(source: Source) -> Any:
         launched.add(source.entry)
@@ -113,7 +113,7 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, empty_cache:
     general = device.to_host(integrals.eri_3c(basis, aux, backend=device))
     assert launched == {"group_kernel"}
     device.finish_compiling()
-    patient = False
+    hold_back = False
     special = device.to_host(integrals.eri_3c(basis, aux, backend=device))
     assert len(launched) > 5
     assert np.abs(special - general).max() <= AGREE * np.abs(general).max()

@@ -36,68 +36,68 @@ def kernel(number: int, text: str = "out[0] = {};") -> Source:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compilers:
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compilers:
     monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
     return Compilers(ARCHITECTURE)
 
 
-def test_kernels_are_compiled_once(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_compiled_once(queue: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
     source = kernel(1)
-    future = made.request(source)
-    assert future is not None and future is made.request(source)
+    future = queue.request(source)
+    assert future is not None and future is queue.request(source)
     binary = future.result(timeout=60)
-    assert binary.startswith(b"\x7fELF") and disk.read(made.path(source)) == binary
+    assert binary.startswith(b"\x7fELF") and disk.read(queue.path(source)) == binary
     monkeypatch.setattr(compilers, "compile_nvrtc", None)  # whatever follows comes from the cache
     assert Compilers(ARCHITECTURE).request(source) is None
     assert Compilers(ARCHITECTURE).binary(source) == binary
 
 
-def test_errors_are_raised_where_they_are_waited_for(made: Compilers) -> None:
+def test_errors_are_raised_where_they_are_waited_for(queue: Compilers) -> None:
     with pytest.raises(CompilerError, match="undefined"):
-        made.wait(kernel(1, "undefined_function({});"))
+        queue.wait(kernel(1, "undefined_function({});"))
 
 
-def test_the_helper_compiles_what_is_needed_later(made: Compilers) -> None:
+def test_the_helper_compiles_what_is_needed_later(queue: Compilers) -> None:
     sources = [kernel(number) for number in range(3)]
-    futures = [made.request(source, later=True) for source in sources]
-    bad = made.request(kernel(1, "undefined_function({});"), later=True)
+    futures = [queue.request(source, later=True) for source in sources]
+    bad = queue.request(kernel(1, "undefined_function({});"), later=True)
     for source, future in zip(sources, futures, strict=True):
-        assert future is not None and future.result(timeout=60) == disk.read(made.path(source))
+        assert future is not None and future.result(timeout=60) == disk.read(queue.path(source))
     assert bad is not None
     with pytest.raises(CompilerError, match="undefined"):
         bad.result(timeout=60)
 
 
-def test_the_helper_makes_kernels_of_classes_for_later_processes(made: Compilers) -> None:
-    """Those of (pp|ss), and nothing for (dd|dd), whose straight-line code would be too long."""
+def test_the_helper_makes_kernels_of_classes_for_later_processes(queue: Compilers) -> None:
+    """It compiles those of (pp|ss), but none for (dd|dd), whose straight-line code would be too long."""
     p, s, d = (Shells((l, l)) for l in (1, 0, 2))
     for _ in range(2):  # the second request is the same
-        made.expect(("coulomb", p, s, "hgp"), 1, "double")
-        made.expect(("coulomb", d, d, "hgp"), 1, "double")
-    made.finish()
+        queue.expect(("coulomb", p, s, "hgp"), 1, "double")
+        queue.expect(("coulomb", d, d, "hgp"), 1, "double")
+    queue.finish()
     assert is_cached("coulomb", p, s, "hgp", levels=True) and is_cached("coulomb", d, d, "hgp", levels=True)
     source = Kind("coulomb", p, s, "hgp", 1).list_source("double")
-    assert made.path(source).exists() and Compilers(ARCHITECTURE).request(source) is None
+    assert queue.path(source).exists() and Compilers(ARCHITECTURE).request(source) is None
     assert len(list(disk.cache_folder().glob("*.cubin"))) == 1
 
 
 def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
-    made: Compilers, monkeypatch: pytest.MonkeyPatch
+    queue: Compilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(helper.Helper, "_write", lambda self, process: None)  # a helper that does nothing
     source = kernel(1)
-    queued = made.request(source, later=True)
+    queued = queue.request(source, later=True)
     assert queued is not None and not queued.done()
-    made.wait(source)
-    assert made.path(source).exists() and not queued.done()
+    queue.wait(source)
+    assert queue.path(source).exists() and not queued.done()
 
 
-def test_without_a_helper_threads_do_its_work(made: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_helper_threads_do_its_work(queue: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_threads: int, _niceness: int) -> Any:
         raise OSError("no more processes")
 
     monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
-    future = made.request(kernel(1), later=True)
+    future = queue.request(kernel(1), later=True)
     assert future is not None and future.result(timeout=60).startswith(b"\x7fELF")
 
 
@@ -226,10 +226,10 @@ class FakeDriver:
 
 @pytest.mark.parametrize(("devices", "expected"), [(1, "sm_90"), (0, "")])
 def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devices: int, expected: str) -> None:
-    driver, told = FakeDriver(devices), []
+    driver, reported = FakeDriver(devices), []
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    assert start.driver_architecture(told.append) == expected
-    assert told == [expected] * devices and driver.contexts == devices
+    assert start.driver_architecture(reported.append) == expected
+    assert reported == [expected] * devices and driver.contexts == devices
 
 
 def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

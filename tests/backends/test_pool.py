@@ -32,7 +32,7 @@ from scripted import REAL, run_python, start_python
 HERE = SUPPORT
 THREADS = (1, 2, 3, 8)
 BUSY = 1.0
-"""Seconds for which other programs may keep this process from running."""
+"""Seconds allowed in timings for other programs that keep this process from running."""
 TOO_MUCH = 1 << 46
 """More bytes than any machine has."""
 
@@ -132,7 +132,7 @@ def expected_sums(values: Any, chunks: list[slice]) -> Any:
 @pytest.mark.parametrize("source", [ADD, ADD_MERGED], ids=["added", "merged"])
 @pytest.mark.parametrize("grain", [0, 1, 5])
 def test_sums_have_the_same_bits_everywhere(source: Source, grain: int) -> None:
-    """Even with delays that make chunks end in any order, and with more threads than cores."""
+    """Delays make chunks end in any order, and there are more threads than cores."""
     rng = np.random.default_rng(5)
     values = rng.normal(size=(301, 7)) * 10.0 ** rng.integers(-8, 8, size=(301, 1))
     step = grain or -(-len(values) // CHUNKS)
@@ -299,7 +299,7 @@ assert threads_of() > 1
 
 
 def test_forked_children_have_threads_of_their_own(tmp_path: Path) -> None:
-    """Also grandchildren, and while another thread of the parent is in the middle of a launch."""
+    """Children and grandchildren, while another thread of the parent is in the middle of a launch."""
     assert run_python(FORK, tmp_path).split() == ["20"]
 
 
@@ -417,7 +417,7 @@ def test_an_error_during_a_launch() -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("rounds", [0, 2])
 def test_a_better_kernel_takes_over(rounds: int, threads: int) -> None:
-    """In the middle of a launch, or from the start if it is ready."""
+    """It takes over in the middle of a launch, or from the start if it is ready."""
     backend, out = backends[threads], np.zeros(120, dtype=np.int64)
     slow = backend.compile(SLOW).variant({"out": out, "milliseconds": 10})
     mark = backend.compile(kernel("for (INDEX i = begin; i < end; ++i) out[i] = -1;", ("INDEX*", "out")))

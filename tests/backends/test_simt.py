@@ -200,7 +200,7 @@ def test_dynamic_shared_memory_starts_as_nan(folder: Path) -> None:
     assert np.isnan(out).all()
 
 
-# ---- what must be noticed ----------------------------------------------------------------------------------
+# ---- errors that are reported --------------------------------------------------------------------------------
 
 DIVERGENCE = {
     "has exited": "if (threadIdx.x == 5) return;\n__syncthreads();",

@@ -28,7 +28,16 @@ from cuanto.backends.cpu.pool import Pool, Variant
 from cuanto.backends.cuda.launch import WORTH_COMPILING
 from cuanto.errors import CompilerError
 from oracles.integrals import overlap_matrix
-from scripted import POOL, compiler_script, drafts, finals, forgotten_compiler, some_basis, start_python, wait_until
+from scripted import (
+    POOL,
+    compiled_libraries,
+    compiler_script,
+    forget_compiler,
+    some_basis,
+    start_python,
+    temporary_files,
+    wait_until,
+)
 from tolerances import INTEGRAL_REL
 
 TABLE = "table_kernel"
@@ -101,7 +110,7 @@ def test_small_jobs_use_the_general_kernel_only(watch: Watch, folder: Path) -> N
     assert_right(integrals.overlap(BASIS, backend=backend))
     backend.finish_compiling()
     assert set(watch.compiled) == {TABLE}
-    assert set(watch.called) == {TABLE} and len(finals(folder)) == 1
+    assert set(watch.called) == {TABLE} and len(compiled_libraries(folder)) == 1
 
 
 @pytest.mark.usefixtures("much_work")
@@ -109,7 +118,7 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
     backend = CpuBackend(threads=2)
     first = integrals.overlap(BASIS, backend=backend)
     assert_right(first)
-    assert set(watch.called) == {TABLE} and len(finals(folder)) == 1
+    assert set(watch.called) == {TABLE} and len(compiled_libraries(folder)) == 1
 
     watch.gate.set()
     backend.finish_compiling()
@@ -117,7 +126,7 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
     for entry in CLASSES:
         thread, low_priority = watch.compiled[entry]
         assert low_priority and thread.startswith("cuanto-compile")
-    assert len(finals(folder)) == 1 + len(CLASSES) and not drafts(folder)
+    assert len(compiled_libraries(folder)) == 1 + len(CLASSES) and not temporary_files(folder)
 
     watch.called.clear()
     second = integrals.overlap(BASIS, backend=backend)
@@ -128,7 +137,7 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
 @pytest.mark.usefixtures("much_work")
 def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CACHE_BYTES", 1)  # one bra at a time
-    monkeypatch.setattr(pool, "SLICE", 0.0)  # and back to the interpreter after each
+    monkeypatch.setattr(pool, "SLICE", 0.0)  # return to the interpreter after each bra
     basis, backend = some_basis(0, count=12), CpuBackend(threads=2)
     monkeypatch.setattr(backend, "pool", Pool(1))
 
@@ -150,11 +159,11 @@ def test_specialised_kernels_of_an_earlier_process_are_used_immediately(watch: W
     earlier = CpuBackend(threads=2)
     integrals.overlap(BASIS, backend=earlier)
     earlier.finish_compiling()
-    files = {path: path.stat().st_mtime_ns for path in finals(folder)}
+    files = {path: path.stat().st_mtime_ns for path in compiled_libraries(folder)}
     watch.called.clear()
     assert_right(integrals.overlap(BASIS, backend=CpuBackend(threads=2)))
     assert set(watch.called) == CLASSES
-    assert {path: path.stat().st_mtime_ns for path in finals(folder)} == files
+    assert {path: path.stat().st_mtime_ns for path in compiled_libraries(folder)} == files
 
 
 def test_each_kernel_is_compiled_once(watch: Watch, much_work: None) -> None:
@@ -182,14 +191,14 @@ def test_a_failed_specialised_kernel_is_replaced_by_the_general_one(
         "CUANTO_CXX",
         compiler_script(tmp_path / "c++", f'grep -q {TABLE} "$text" && compile "$@" && exit; echo "no space"; exit 1'),
     )
-    with forgotten_compiler():
+    with forget_compiler():
         backend = CpuBackend(threads=2)
         assert_right(integrals.overlap(BASIS, backend=backend))
         with pytest.raises(CompilerError, match="no space"):
             backend.finish_compiling()
         wait_until(lambda: all(program._library.done() for program in backend._programs.values()))
         assert_right(integrals.overlap(BASIS, backend=backend))
-    assert len(finals(folder)) == 1 and not drafts(folder)
+    assert len(compiled_libraries(folder)) == 1 and not temporary_files(folder)
 
 
 def test_a_gpu_compiles_kernels_for_large_jobs_only() -> None:
@@ -228,21 +237,21 @@ for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done
 compile "$@" """
     process = start_python(QUEUE, folder, CUANTO_CXX=compiler_script(tmp_path / "c++", slow))
     assert process.stdout is not None and process.stdout.readline() == "computed\n"
-    wait_until(lambda: len([path for path in drafts(folder) if path.read_bytes() == b"half\n"]) == THREADS)
+    wait_until(lambda: len([path for path in temporary_files(folder) if path.read_bytes() == b"half\n"]) == THREADS)
     yield process, go
     go.touch()
     if process.poll() is None:
         process.kill()
     process.communicate()
-    wait_until(lambda: not drafts(folder))
+    wait_until(lambda: not temporary_files(folder))
 
 
 def assert_complete(folder: Path, go: Path) -> None:
     """Check the cache: compilations that had started are complete, queued ones never appear."""
-    assert len(finals(folder)) == 1
+    assert len(compiled_libraries(folder)) == 1
     go.touch()
-    wait_until(lambda: not drafts(folder))
-    libraries = finals(folder)
+    wait_until(lambda: not temporary_files(folder))
+    libraries = compiled_libraries(folder)
     assert len(libraries) == 1 + THREADS
     for library in libraries:
         ctypes.CDLL(str(library))
@@ -292,15 +301,15 @@ def test_an_interrupt_while_waiting_leaves_no_partial_files(code: str, folder: P
     go = tmp_path / "go"
     slow = f'echo half > "$out"; for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done; compile "$@"'
     process = start_python(code, folder, CUANTO_CXX=compiler_script(tmp_path / "c++", slow))
-    wait_until(lambda: any(path.read_bytes() == b"half\n" for path in drafts(folder)))
+    wait_until(lambda: any(path.read_bytes() == b"half\n" for path in temporary_files(folder)))
     start = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode != 0 and "KeyboardInterrupt" in err and time.monotonic() - start < 5.0
-    assert finals(folder) == [] and (code == WAITING or not drafts(folder))
+    assert compiled_libraries(folder) == [] and (code == WAITING or not temporary_files(folder))
     go.touch()
-    wait_until(lambda: not drafts(folder))
-    for library in finals(folder):
+    wait_until(lambda: not temporary_files(folder))
+    for library in compiled_libraries(folder):
         ctypes.CDLL(str(library))
 
 

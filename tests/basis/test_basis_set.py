@@ -175,6 +175,23 @@ def test_frozen_and_shared() -> None:
     assert copy.sources == {"O": "sto-3g", "H": "sto-3g"}
 
 
+def test_moved_bases_share_what_depends_on_shells_alone() -> None:
+    basis, made = Basis("sto-3g", WATER), []
+
+    def highest(given: Basis) -> int:
+        made.append(given)
+        return given.l_max
+
+    moved = basis.moved_to(WATER.R_ax + 1.0)
+    assert moved.of_shells(highest) == basis.of_shells(highest) == 1 and made == [moved]
+    assert moved.moved_to(WATER.R_ax).of_shells(highest) == 1 and len(made) == 1
+    assert moved.function_atoms is basis.function_atoms
+    assert np.array_equal(moved.R_ax, WATER.R_ax + 1.0) and moved.shells is basis.shells
+    for other in (Basis("sto-3g", WATER), pickle.loads(pickle.dumps(moved))):
+        assert other.of_shells(highest) == 1
+    assert len(made) == 3
+
+
 def test_choice_by_element(tmp_path: Path) -> None:
     mixed = Basis({"O": "cc-pvtz", "default": "STO-3G"}, WATER)
     assert mixed.nbf == 30 + 2

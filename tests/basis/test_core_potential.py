@@ -1,4 +1,4 @@
-"""Core potentials: every format, the atoms that have them, and every complaint."""
+"""Core potentials: every format, the atoms that have them, and every error message."""
 
 import json
 from typing import Any
@@ -91,7 +91,7 @@ def test_core_potentials_of_atoms() -> None:
     copy = Basis.from_shells(basis.shells, basis.R_ax, core_potentials=basis.core_potentials)
     assert copy.core_potentials == basis.core_potentials
     assert Basis.from_shells(basis.shells, basis.R_ax).core_potentials == (None, None, None)
-    with pytest.raises(InputError, match="3 atoms need as many core potentials"):
+    with pytest.raises(InputError, match="3 atoms need a core potential or None"):
         Basis.from_shells(basis.shells, basis.R_ax, core_potentials=[gold])
     assert np.array_equal(copy.core_electrons, basis.core_electrons)
 

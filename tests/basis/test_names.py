@@ -82,5 +82,5 @@ def test_a_mixed_basis_in_one_text(tmp_path: Path) -> None:
     (tmp_path / "h.nw").write_text("H S\n 1.0 1.0\n")
     mixed = Basis("O=def2svp,H=sto-3g", WATER)
     assert mixed.nbf == 14 + 2 and mixed.name == "O: def2-svp, H: sto-3g"
-    assert Basis(mixed.name, WATER).nbf == mixed.nbf  # as a result's JSON has it
+    assert Basis(mixed.name, WATER).nbf == mixed.nbf  # a result's JSON file contains this name
     assert Basis(f"sto-3g,H={tmp_path / 'h.nw'}", WATER).nbf == 5 + 2

@@ -151,15 +151,15 @@ def test_a_process_that_dies_takes_one_task_with_it(runner: ProcessRunner) -> No
     assert found["c"] == "y"
 
 
-class Unlucky(SerialRunner):
-    """A runner that loses every task with several molecules, and the first attempts of some others."""
+class LossyRunner(SerialRunner):
+    """A runner that loses every task with several molecules, and the first attempts at some others."""
 
     lost: list[int] = []  # noqa: RUF012
 
     def __init__(self, *_: object) -> None:
         super().__init__()
 
-    def __enter__(self) -> Unlucky:
+    def __enter__(self) -> LossyRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,10 +175,10 @@ class Unlucky(SerialRunner):
 
 
 def test_lost_workers_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ProcessRunner", Unlucky)
-    Unlucky.lost.clear()
+    monkeypatch.setattr(module, "ProcessRunner", LossyRunner)
+    LossyRunner.lost.clear()
     rows = energies(H2, "pm6", backend="cpu", workers=2)
-    assert Unlucky.lost == [2, 2, 1] and [bool(row.error) for row in rows] == [True, False, False, False]
+    assert LossyRunner.lost == [2, 2, 1] and [bool(row.error) for row in rows] == [True, False, False, False]
     assert rows[0].error.endswith("(out of memory?) (tried 2 times)")
 
 
@@ -234,7 +234,7 @@ def test_keys_depend_on_everything_that_affects_a_result(tmp_path: Path) -> None
     assert Entry("a", H2[0], Model("hf", str(basis))).key != before
 
 
-def test_failures_are_tried_again_and_strange_journals_do_no_harm(tmp_path: Path) -> None:
+def test_failures_are_tried_again_and_damaged_journals_are_ignored(tmp_path: Path) -> None:
     table = Table(tmp_path / "h2.csv")
     molecules, key = [H2[0], cuanto.Molecule(["Xe"], [[0, 0, 0]])], Entry("a", H2[0], Model("hf", "6-31g", {})).key
     lines = ["[]", "null", json.dumps({"key": key, "row": {"energy": "x"}}), json.dumps({"key": 3, "row": {}})]
@@ -373,12 +373,12 @@ def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
     (path := tmp_path / "t.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\n")
     found = entries_of(str(path), Model("pm6"), None, None)
     assert [entry.molecule is not None for entry in found] == [True, True, False]
-    assert "structure 3: announces 2 atoms but has only 1" in found[2].problem
+    assert "structure 3: line 1 says 2 atoms, but only 1" in found[2].problem
     assert len(structures(xyz(0.7) + "2\n")) == 2 and len(structures(xyz(0.7) + xyz(0.8) + "garbage")) == 3
 
 
 @pytest.mark.parametrize(
-    ("slip", "message"),
+    ("mistake", "message"),
     [
         ({"max_iter": 3}, "unknown key 'max_iter'; did you mean 'max_iterations'?"),
         ({"grid": "foo", "method": "pbe"}, "foo"),
@@ -387,14 +387,14 @@ def test_a_trajectory_that_was_cut_off(tmp_path: Path) -> None:
         ({"max_iterations": -1}, "max_iterations"),
     ],
 )
-def test_keywords_that_are_wrong_for_all(slip: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_keywords_that_are_wrong_for_all(mistake: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
-        energies(H2[:2], out=tmp_path / "a.csv", **{**HF, **slip})
+        energies(H2[:2], out=tmp_path / "a.csv", **{**HF, **mistake})
     assert message in str(refused.value) and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    "slip",
+    "mistake",
     [
         ("--grid", "foo", "-m", "pbe"),
         ("--guess", "foo"),
@@ -402,9 +402,9 @@ def test_keywords_that_are_wrong_for_all(slip: dict[str, Any], message: str, tmp
         ("--scheduler", "foo"),
     ],
 )
-def test_slips_of_a_command_write_nothing(slip: tuple[str, ...], tmp_path: Path) -> None:
+def test_mistakes_in_a_command_write_nothing(mistake: tuple[str, ...], tmp_path: Path) -> None:
     (path := tmp_path / "h.xyz").write_text(xyz(0.7))
-    done = CliRunner().invoke(app, ["energy", str(path), *CALL, *slip, "--out", str(tmp_path / "a.csv")])
+    done = CliRunner().invoke(app, ["energy", str(path), *CALL, *mistake, "--out", str(tmp_path / "a.csv")])
     assert isinstance(done.exception, InputError) and "foo" in str(done.exception)
     assert [one.name for one in tmp_path.iterdir()] == ["h.xyz"]
 

@@ -29,7 +29,7 @@ from cuanto.cli.optimisation import (
 from cuanto.errors import InputError
 
 NITROGEN_ENERGY = -54.3277216469
-"""With the set of the thesis, table 2.1, and a Gaussian nucleus."""
+"""Hartree, in the set of Table 2.1 of the thesis with a Gaussian nucleus."""
 
 SMALL = ("--element", "He", "--parameters", "0.2,2.5,4.0,1.2", "--ranges", "s(1:8)", "--backend", "cpu")
 

@@ -31,7 +31,7 @@ molden = "{name}.molden"
 
 
 @pytest.fixture(autouse=True)
-def a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def work_in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "150")
     Path("pair.xyz").write_text(DIMER)

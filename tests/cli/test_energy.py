@@ -278,7 +278,7 @@ def test_completion_knows_methods_and_basis_sets() -> None:
     assert "def2-svp" in complete_basis("def2-s")
 
 
-# ------------------------------------------------------------------------------------------------- the front door
+# ------------------------------------------------------------------------------------- files, pipes and terminals
 
 
 AM1 = ("-m", "am1", "--backend", "cpu")
@@ -313,9 +313,9 @@ def test_read_only_files_are_not_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_text() == "mine" and (tmp_path / "b.json").read_bytes() == b"\xc3\xa9"
 
 
-@pytest.mark.parametrize("slip", [("-m", ""), ("-b", " "), ("--auxbasis", "")])
-def test_empty_names(slip: tuple[str, str], h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert status_of(str(h2), *slip) == 2
+@pytest.mark.parametrize("mistake", [("-m", ""), ("-b", " "), ("--auxbasis", "")])
+def test_empty_names(mistake: tuple[str, str], h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of(str(h2), *mistake) == 2
     assert "is empty" in error_line(capsys)
 
 
@@ -440,7 +440,7 @@ def test_gradient_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_gradient_of_point_charges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the table, and in the JSON file."""
+    """It is printed in the table and written to the JSON file."""
     inputs, out = tmp_path / "asked.json", tmp_path / "found.json"
     keywords = {"point_charges": [[0.5], [[0.0, 0.0, 6.0]]], "backend": "cpu"}
     molecule = qcschema.molecule_schema(Molecule.from_xyz(WATER))

@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as stopped:
         main.run([*words, "--backend", "cpu"])
     shown = capsys.readouterr()
@@ -32,7 +32,7 @@ def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
 
 def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "w.json", "--molden", "w.molden", "--report", "w.html"]
-    status, out, err = called(
+    status, out, err = run_command(
         capsys, "frequencies", "water.xyz", "-m", "hf", "-b", "sto-3g", "--fitting", "none", *files
     )
     assert status == 0 and "WARNING" not in err
@@ -43,7 +43,9 @@ def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFi
     assert "[FR-NORM-COORD]" in (folder / "w.molden").read_text()
     assert "Infrared spectrum" in (folder / "w.html").read_text()
     assert not (folder / "water_freq.journal").exists()
-    status, out, _ = called(capsys, "freq", "water_hessian.json", "-q", "--isotopes", "H=D", "--temperature", "500")
+    status, out, _ = run_command(
+        capsys, "freq", "water_hessian.json", "-q", "--isotopes", "H=D", "--temperature", "500"
+    )
     assert status == 0 and out.startswith("water_hessian -74.9")
     with pytest.raises(SystemExit):
         main.run(["report", "water_hessian.json"])
@@ -51,9 +53,9 @@ def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, err = called(capsys, "freq", "ammonia.xyz", "-m", "pm6")
+    status, out, err = run_command(capsys, "freq", "ammonia.xyz", "-m", "pm6")
     assert status == 0 and "WARNING: 1 imaginary mode" in err and "-1" in out.split("wavenumber")[1]
-    status, out, err = called(capsys, "freq", "ammonia.xyz", "-m", "pm6", "--follow-imaginary")
+    status, out, err = run_command(capsys, "freq", "ammonia.xyz", "-m", "pm6", "--follow-imaginary")
     assert status == 0 and "imaginary" not in err and "0 imaginary modes left" in out
     assert (folder / "ammonia_minimum.xyz").exists()
 
@@ -61,13 +63,13 @@ def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: 
 def test_a_table_of_many_molecules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0\n")
     words = ["freq", "water.xyz", "ammonia.xyz", "bad.xyz", "-m", "pm6", "--out", "all.parquet", "--workers", "0"]
-    status, out, _ = called(capsys, *words, "--temperature", "350")
+    status, out, _ = run_command(capsys, *words, "--temperature", "350")
     assert status == 2 and "1 failed" in out
     rows: list[dict[str, Any]] = pyarrow.parquet.read_table(folder / "all.parquet").to_pylist()
     assert len(rows[0]["wavenumbers_per_cm"]) == 3 and len(rows[1]["intensities_km_mol"]) == 6
     assert rows[1]["wavenumbers_per_cm"][0] < 0 and rows[2]["error"]
     assert rows[0]["gibbs_energy_hartree"] < rows[0]["enthalpy_hartree"]
-    status, out, _ = called(capsys, *words, "--temperature", "350")
+    status, out, _ = run_command(capsys, *words, "--temperature", "350")
     assert "2 already known" in out
 
 
@@ -84,7 +86,7 @@ def test_a_table_of_many_molecules(folder: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_refusals(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = called(capsys, "frequencies", "water.xyz", "-m", "pm6", *words)
+    status, _, err = run_command(capsys, "frequencies", "water.xyz", "-m", "pm6", *words)
     assert status == 2 and message in err
 
 
@@ -92,6 +94,6 @@ def test_energy_refuses_an_input_that_asks_for_a_hessian(folder: Path, capsys: p
     molecule = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
     schema = {"schema_name": "qcschema_input", "schema_version": 1, "molecule": molecule, "driver": "hessian"}
     (folder / "h.json").write_text(json.dumps({**schema, "model": {"method": "pm6", "basis": None}, "keywords": {}}))
-    status, _, err = called(capsys, "energy", "h.json")
+    status, _, err = run_command(capsys, "energy", "h.json")
     assert status == 2 and "use `cuanto frequencies`" in err
-    assert called(capsys, "freq", "h.json")[0] == 0
+    assert run_command(capsys, "freq", "h.json")[0] == 0

@@ -86,7 +86,7 @@ def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixtu
 
 
 def test_other_releases_of_typer() -> None:
-    """They raise errors of click, with other texts and other attributes; unknown messages are passed on."""
+    """Other releases raise errors of click, with other texts and attributes; unknown messages are passed on."""
 
     class BadParameter(Exception):  # click's name
         def __init__(self, message: str, **about: Any) -> None:
@@ -163,7 +163,7 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
     assert set(timings.seconds) == {"nothing", "something"}
 
 
-# ------------------------------------------------------------------------------------------------- no molecule
+# ------------------------------------------------------------------------------------ names that are not molecules
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> 
     assert stopped.value.code == 2 and "`obabel a.pdb -O a.xyz`" in capsys.readouterr().out
 
 
-# ------------------------------------------------------------------------------------------------- no meaning
+# ------------------------------------------------------------------------------------- options that do not apply
 
 OPTIONS = ("screening", "storage", "mopac_compatible")
-NO_MEANING = [
+NOT_APPLICABLE = [
     ("hf", {"grid": "fine"}, "grid does not apply to hf: leave it out, or use a functional"),
     ("uhf-d4", {"grid": (50, 194)}, "grid does not apply to uhf-d4"),
     ("pm6", {"grid": "fine"}, "grid does not apply to pm6: leave it out, or use a functional"),
@@ -231,11 +231,11 @@ NO_MEANING = [
 ]
 
 
-@pytest.mark.parametrize(("method", "keywords", "message"), NO_MEANING)
+@pytest.mark.parametrize(("method", "keywords", "message"), NOT_APPLICABLE)
 def test_options_that_do_not_apply_are_refused(
     method: str, keywords: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the same message in Python, on the command line, in a job, in a QCSchema input and for many molecules."""
+    """The message is the same in Python, on the command line, in a job, in QCSchema and for many molecules."""
     molecule = cuanto.Molecule.from_string(H2)
     for call in (cuanto.energy, lambda one, *given, **named: energies([one], *given, **named)):
         with pytest.raises(InputError) as refused:
@@ -274,7 +274,7 @@ def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) ->
 MANY = ("--out", "t.csv", "--workers", "0")
 
 
-def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> str:
+def write_input(name: str, method: str, basis: str | None = None, **keywords: Any) -> str:
     """A QCSchema input."""
     hydrogen = {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}
     inputs = {"molecule": hydrogen, "model": {"method": method, "basis": basis}, "keywords": keywords}
@@ -282,7 +282,7 @@ def asks(name: str, method: str, basis: str | None = None, **keywords: Any) -> s
     return name
 
 
-def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     """Output of a command that succeeds."""
     with pytest.raises(SystemExit) as stopped:
         run(["energy", *arguments, "--backend", "cpu", "-q"])
@@ -293,10 +293,10 @@ def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]
 
 @pytest.mark.parametrize("many", [(), MANY])
 def test_keywords_that_no_longer_apply_are_dropped(many: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    """For one molecule and for many: an auxiliary basis without fitting, a guess and fitting without a basis."""
-    fitted = asks("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
-    done(capsys, fitted, "--fitting", "none", *many)
-    done(capsys, asks("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)
+    """An auxiliary basis without fitting, and a guess and fitting without a basis, for one molecule and for many."""
+    fitted = write_input("fitted.json", "hf", "cc-pvdz", auxbasis="cc-pvdz-jkfit")
+    output_of(capsys, fitted, "--fitting", "none", *many)
+    output_of(capsys, write_input("core.json", "hf", "cc-pvdz", guess="core", fitting="jk"), "-m", "pm6", *many)
 
 
 @pytest.mark.parametrize(
@@ -311,26 +311,26 @@ def test_keywords_that_no_longer_apply_are_dropped(many: tuple[str, ...], capsys
     ],
 )
 def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: set[str]) -> None:
-    source = read_source(asks("h.json", "pbe", "cc-pvdz", **before))
+    source = read_source(write_input("h.json", "pbe", "cc-pvdz", **before))
     assert set(choose_model(source, Model(method)).keywords) == kept
     assert "auxbasis" not in choose_model(source, Model(method, "sto-3g")).keywords
     assert set(choose_model(source, Model()).keywords) == set(before)
 
 
-def test_a_basis_of_a_method_without_one(capsys: pytest.CaptureFixture[str]) -> None:
-    message, given = "basis does not apply to pm6: leave it out", asks("h.json", "pm6", "sto-3g")
+def test_a_basis_is_refused_by_methods_without_basis(capsys: pytest.CaptureFixture[str]) -> None:
+    message, given = "basis does not apply to pm6: leave it out", write_input("h.json", "pm6", "sto-3g")
     assert message in error_output(capsys, "energy", given)
     assert message in error_output(capsys, "energy", given, *MANY)
     schema = {**json.loads(Path(given).read_text()), "driver": "energy"}
     assert message in cuanto.compute(schema)["error"]["error_message"]
-    assert message in error_output(capsys, "energy", "h2.xyz", asks("good.json", "pm6"), "-b", "sto-3g", *MANY)
+    assert message in error_output(capsys, "energy", "h2.xyz", write_input("good.json", "pm6"), "-b", "sto-3g", *MANY)
     for empty in ("", None):
-        done(capsys, asks("h.json", "pm6", empty), *MANY)
+        output_of(capsys, write_input("h.json", "pm6", empty), *MANY)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_options_are_checked_for_every_method(order: int, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [asks("a.json", "pbe", "cc-pvdz"), asks("b.json", "hf", "cc-pvdz")][::order]
+    files = [write_input("a.json", "pbe", "cc-pvdz"), write_input("b.json", "hf", "cc-pvdz")][::order]
     assert "grid does not apply to hf" in error_output(capsys, "energy", *files, "-o", "grid=coarse", *MANY)
 
 
@@ -346,7 +346,7 @@ def test_a_finished_calculation_is_never_lost(
     helium = {"symbols": ["He"], "geometry": [0, 0, 0]}
     inputs = {**about, "molecule": helium, "specification": {**model, "protocols": protocols}}
     Path("he.json").write_text(json.dumps(inputs))
-    _, err = done(capsys, "he.json", "--json", "answer.json")
+    _, err = output_of(capsys, "he.json", "--json", "answer.json")
     answer = json.loads(Path("answer.json").read_text())
     assert answer["success"] and answer["return_result"] == pytest.approx(-2.8551604, abs=1e-4)
     assert "comment" not in answer["input_data"] and "comment" not in answer["input_data"]["specification"]

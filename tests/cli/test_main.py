@@ -202,7 +202,7 @@ def test_doctor_without_a_compiler_names_the_extra(monkeypatch: pytest.MonkeyPat
 
 def test_doctor_counts_the_threads_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUANTO_THREADS", raising=False)
-    assert "cores usable" in doctor.processor()[0]
+    assert "usable core" in doctor.processor()[0]
     monkeypatch.setenv("CUANTO_THREADS", "3")
     assert "3 threads (CUANTO_THREADS)" in doctor.processor()[0]
 

@@ -48,13 +48,13 @@ def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.Capt
 
 def test_a_killed_run_loses_only_its_last_step(folder: Path) -> None:
     command = [sys.executable, "-m", "cuanto", "md", "water.xyz", "-m", "pm6", "--backend", "cpu", "-q", "--steps"]
-    dice, done, state = random.Random(1), -1, Path("water_md.xyz.state")
+    rng, done, state = random.Random(1), -1, Path("water_md.xyz.state")
     for _ in range(3):
         with subprocess.Popen([*command, "1000000"], stdout=subprocess.DEVNULL) as process:
             while (step_of(state) if state.exists() else -1) <= done:
                 assert process.poll() is None
                 time.sleep(0.01)
-            time.sleep(dice.uniform(0.0, 0.05))
+            time.sleep(rng.uniform(0.0, 0.05))
             os.kill(process.pid, signal.SIGKILL)
         done = step_of(state)
     subprocess.run([*command, str(done + 3)], check=True, stdout=subprocess.DEVNULL)

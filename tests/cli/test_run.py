@@ -38,7 +38,7 @@ def status_of(*arguments: str) -> int:
     return 0 if code is None else int(code)
 
 
-def written(folder: Path, text: str) -> Path:
+def write_job(folder: Path, text: str) -> Path:
     path = folder / "job.toml"
     path.write_text(text)
     return path
@@ -47,7 +47,7 @@ def written(folder: Path, text: str) -> Path:
 def test_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = 'molecule = "h2.xyz"\nmethod = "rhf"\nbasis = "sto-3g"\nbackend = "cpu"\nfitting = "none"\n'
     text += '[options]\nmax_iterations = 20\n[output]\njson = "{name}.json"\nmolden = "orbitals.molden"\n'
-    assert status_of(str(written(folder, text))) == 0
+    assert status_of(str(write_job(folder, text))) == 0
     assert "converged in" in capsys.readouterr().out
     schema = json.loads((folder / "h2.json").read_text())
     assert schema["return_result"] == pytest.approx(-1.1167593, abs=1e-6)
@@ -61,28 +61,28 @@ def test_the_template_is_a_job(folder: Path, capsys: pytest.CaptureFixture[str])
     assert shown == job_template()
     everything = re.sub(r"^# (?=\w+ = )", "", shown, flags=re.MULTILINE)
     assert "restart" in tomllib.loads(everything) and "restart" not in tomllib.loads(shown)
-    request = read_job(written(folder, everything))
+    request = read_job(write_job(folder, everything))
     assert request.method == "b3lyp" and request.keywords["grid"] == "fine" and "report" in request.outputs
 
 
 def test_frequencies_in_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = 'molecule = "h2.xyz"\ntask = "frequencies"\nmethod = "pm6"\n'
     text += '[frequencies]\ntemperature = 350\nisotopes = {2 = "D"}\n[output]\njson = "{name}.json"\n'
-    assert status_of(str(written(folder, text))) == 0
+    assert status_of(str(write_job(folder, text))) == 0
     assert "350" in capsys.readouterr().out
     assert json.loads((folder / "h2.json").read_text())["driver"] == "hessian"
     assert sorted(path.name for path in folder.iterdir()) == ["h2.json", "h2.xyz", "h2_hessian.json", "job.toml"]
     assert list(read_hessian(folder / "h2_hessian.json").masses) == pytest.approx([1.008, 2.014], abs=1e-3)
-    assert status_of(str(written(folder, text.replace('{2 = "D"}', '"H=D"'))), "-q") == 0
+    assert status_of(str(write_job(folder, text.replace('{2 = "D"}', '"H=D"'))), "-q") == 0
     assert list(read_hessian(folder / "h2_hessian.json").masses) == pytest.approx([2.014] * 2, abs=1e-3)
 
 
 def test_dynamics_in_a_job_continue(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = 'molecule = "h2.xyz"\ntask = "md"\nmethod = "pm6"\n[md]\nsteps = 2\nthermostat = "langevin"\n'
-    assert status_of(str(written(folder, text))) == 0
+    assert status_of(str(write_job(folder, text))) == 0
     frames = (folder / "h2_md.xyz").read_text()
     assert frames.count("Properties") == 3
-    assert status_of(str(written(folder, text.replace("steps = 2", "steps = 3")))) == 0
+    assert status_of(str(write_job(folder, text.replace("steps = 2", "steps = 3")))) == 0
     assert "continuing" in capsys.readouterr().out
     assert (folder / "h2_md.xyz").read_text().startswith(frames)
 
@@ -137,14 +137,14 @@ def test_dynamics_in_a_job_continue(folder: Path, capsys: pytest.CaptureFixture[
 def test_input_errors_are_one_line(text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "link.xyz").symlink_to(folder.parent / "outside.xyz")
     before = sorted(folder.parent.rglob("*"))
-    assert status_of(str(written(folder, text))) == 2
+    assert status_of(str(write_job(folder, text))) == 2
     err = capsys.readouterr().err
     assert err.startswith("cuanto: ") and err.count("\n") == 1 and message in err, err
     assert sorted(folder.parent.rglob("*")) == sorted([*before, folder / "job.toml"]), "nothing was written"
 
 
 def test_anywhere_allows_paths_outside_the_folder(folder: Path) -> None:
-    job = written(folder, 'molecule = "../outside.xyz"\n[output]\njson = "../a.json"')
+    job = write_job(folder, 'molecule = "../outside.xyz"\n[output]\njson = "../a.json"')
     with pytest.raises(InputError, match="cuanto run --anywhere"):
         read_job(job)
     request = read_job(job, anywhere=True)

@@ -1,4 +1,4 @@
-"""What people type: options of other programs, mixed basis sets, restarts, and what they read on the terminal."""
+"""Options of other programs, mixed basis sets, restarts, threads, and what the terminal shows."""
 
 from __future__ import annotations
 

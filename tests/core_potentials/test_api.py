@@ -23,7 +23,7 @@ from tolerances import FINITE_DIFFERENCE
 Array = NDArray[np.float64]
 DEVICES = pytest.mark.parametrize("device", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 EXACT = 1e-10
-"""Largest difference from another evaluation, relative to the largest element of a block of two shells or to 1."""
+"""Tolerance against other evaluations, relative to the largest element of a block of two shells or to 1."""
 ROUNDING = 1e-12
 R_AX = np.array([[0.1, -0.2, 0.3], [1.1, 0.9, -0.6], [-0.8, 1.4, 1.3]])
 
@@ -165,7 +165,7 @@ def test_projected_tight_functions_of_two_neighbours() -> None:
     centres = [(R_ax[atom], a) for atom in (1, 2) for a in exponents]
     expected = np.zeros_like(V_pq)
     for l, c in enumerate(coefficients):
-        radial_p = []  # of exp(-a |r - R|^2), whose expansion has i_l(2 a r R)
+        radial_p = []  # l component of exp(-a |r - R|^2), which contains the Bessel function i_l(2 a r R)
         for R_x, a in centres:
             R = np.linalg.norm(R_x)
             bessel = np.sqrt(np.pi / (4 * a * r * R)) * ive(l + 0.5, 2 * a * r * R)
@@ -177,7 +177,7 @@ def test_projected_tight_functions_of_two_neighbours() -> None:
 
 
 def test_projected_tight_functions_need_more_panels() -> None:
-    """All projectors together are the local potential, for functions whose angular expansion ends."""
+    """For functions with a finite angular expansion, the sum of all projected parts equals the local potential."""
     basis = Basis.from_shells([shell(0, l, [a], [[1.0]]) for l in range(6) for a in (5000.0, 0.01)], [[0.0, 0.0, 0.0]])
     terms = (RadialTerm(2, 900.0, 40.0), RadialTerm(1, 0.4, 1.0), RadialTerm(0, 6.0, 0.3))
     local = core_potentials.matrix(basis, [CorePotential(2, terms, ())], backend="cpu")
@@ -210,10 +210,10 @@ def test_portions_of_atoms_give_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @DEVICES
 def test_rotation_and_translation(device: str) -> None:
-    backend, turn = get_backend(device), np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    backend, rotation = get_backend(device), np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     potentials = [every_power(), None, every_power()]
     values = []
-    for R_ax in (R_AX, R_AX @ turn.T + [0.3, -5.0, 2.0]):
+    for R_ax in (R_AX, R_AX @ rotation.T + [0.3, -5.0, 2.0]):
         basis = basis_at(R_ax)
         V_pq = backend.to_host(core_potentials.matrix(basis, potentials, backend=backend))
         values.append(eigh(V_pq, integrals.overlap(basis, backend="cpu"), eigvals_only=True))

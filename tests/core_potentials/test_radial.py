@@ -48,13 +48,13 @@ def test_panels_are_narrow_only_where_tight_functions_are() -> None:
 
 def test_far_functions_are_left_out() -> None:
     shells = contracted_shells(basis_with(0.2, 60.0, distance=7.0))
-    of_centre = distances(basis_with(0.2, 60.0, distance=7.0))
-    assert significant_entries(TERMS[:2], shells, of_centre).tolist() == [0]
-    assert significant_entries((), shells, of_centre).tolist() == []
-    grid = radial_grid([TERMS[:2]], shells, of_centre)
+    distance_s = distances(basis_with(0.2, 60.0, distance=7.0))
+    assert significant_entries(TERMS[:2], shells, distance_s).tolist() == [0]
+    assert significant_entries((), shells, distance_s).tolist() == []
+    grid = radial_grid([TERMS[:2]], shells, distance_s)
     assert grid is not None and grid.entries.tolist() == [0]
-    assert radial_grid([TERMS[:1]], shells, of_centre + 40.0) is None
-    assert radial_grid([()], shells, of_centre) is None
+    assert radial_grid([TERMS[:1]], shells, distance_s + 40.0) is None
+    assert radial_grid([()], shells, distance_s) is None
 
 
 def test_bounds_hold() -> None:

@@ -14,13 +14,13 @@ from cuanto.backends import Backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
-from cuanto.integrals.api import upload_pairs
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from direct_reference import DEVICES, Array, close, densities
 from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
 from oracles import integrals as reference
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
-"""Tolerances of fitted matrices against PySCF by omega; PySCF leaves out other functions of a singular metric."""
+"""Tolerances against PySCF by omega; PySCF removes other functions from a singular metric than we do."""
 LONG_RANGE_FIT = 1e-7
 """Tolerance of fitted against exact matrices for omega below one half, with a fitting set made for 1/r."""
 SCREENED = 1e-10

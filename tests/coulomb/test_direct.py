@@ -37,6 +37,7 @@ from direct_reference import (
     title,
 )
 from oracles import integrals as reference
+from sample import EVERY_CASE
 
 
 @pytest.fixture(autouse=True)
@@ -179,8 +180,13 @@ def marks(name: str) -> list[Any]:
     return [pytest.mark.slow] if any(part in name for part in LONG) else []
 
 
-def systems() -> list[Any]:
-    return [pytest.param(system, marks=marks(str(system)), id=str(system)) for system in SYSTEMS]
+def systems(device: str) -> list[Any]:
+    """All systems; without a GPU the longest one only with CUANTO_EVERY_CASE=1."""
+    chosen = [system for system in SYSTEMS if EVERY_CASE or device == "cuda" or system.molecule != "alkane_18"]
+    gpu = [pytest.mark.gpu] if device == "cuda" else []
+    return [
+        pytest.param(system, device, marks=[*marks(str(system)), *gpu], id=f"{system}-{device}") for system in chosen
+    ]
 
 
 def records() -> list[Any]:
@@ -194,8 +200,7 @@ def test_fingerprints(record: Record, device: str) -> None:
     assert max(errors.values()) < EXACT, errors
 
 
-@pytest.mark.parametrize("system", systems())
-@DEVICES
+@pytest.mark.parametrize("system, device", [*systems("cpu"), *systems("cuda")])
 def test_against_pyscf(system: System, device: str) -> None:
     errors = stored_errors(system, device)
     assert max(errors.values()) < EXACT, errors

@@ -40,10 +40,10 @@ def gradient(name: str, basis: Basis, D_spq: Array, **options: Any) -> Array:
     """Gradient on a backend, by default with a very small threshold."""
     device = backend(name)
     assert device is not None
-    return made(device, basis, D_spq, **options)
+    return compute(device, basis, D_spq, **options)
 
 
-def made(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
+def compute(device: Backend, basis: Basis, D_spq: Array, **options: Any) -> Array:
     forces = exchange_forces(basis, Budget(device), **{"threshold": 1e-14, **options})
     return exchange_gradient(basis, device.to_device(D_spq), forces)
 
@@ -126,7 +126,7 @@ def test_straight_line_kernels(name: str) -> None:
     np.testing.assert_allclose(gradient(name, basis, D_spq), by_libcint(basis, D_spq, None), rtol=0.0, atol=AGREEMENT)
 
 
-# ------------------------------------------------------------- the GPU's kernels against their twin in NumPy
+# ------------------------------------------------------------- the GPU's kernels against the NumPy oracle
 
 
 @pytest.mark.parametrize("omega", [None, OMEGA])
@@ -213,7 +213,7 @@ def moved(basis: Basis, atom: int, axis: int, step: float) -> Basis:
 
 @pytest.mark.parametrize("spins, omega", [(1, None), (2, OMEGA)])
 def test_finite_differences(spins: int, omega: float | None) -> None:
-    """Both forms of shells; two steps, extrapolated."""
+    """For pure and Cartesian shells, by differences of two step lengths, extrapolated to zero."""
     basis = bundle(Case("both", "contracted", l_max=2))[0]
     D_spq = symmetric(basis, spins)
     found = gradient("cpu-table", basis, D_spq, omega=omega)
@@ -242,20 +242,20 @@ def test_threshold_bounds_the_error(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_default_threshold_beyond_d_functions() -> None:
-    """It falls with the momentum, because quartets have more integrals; the error stays below 1e-9 Hartree/Bohr."""
+    """The default threshold falls with l, because quartets have more integrals; errors stay below 1e-9 Hartree/Bohr."""
     assert [threshold_of(few_shells(momenta)) for momenta in ("sp", "spd", "spdf", "spdfg")] == pytest.approx(
         [1e-11, 1e-11, 1e-12, 1e-13]
     )
     basis = few_shells("sdfg")
     D_spq = 1e-4 * symmetric(basis, 1)  # so small that much is neglected
-    found, exact = (made(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
+    found, exact = (compute(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
     assert np.abs(found - exact).max() < 1e-9
 
 
 def test_bits_do_not_depend_on_threads() -> None:
     basis = bundle(CASES[0])[0]
     D_spq = symmetric(basis, 1)
-    one, two = (made(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
+    one, two = (compute(CpuBackend(threads=n, schedule="table"), basis, D_spq) for n in (1, 2))
     assert np.array_equal(one, two)
 
 

@@ -38,7 +38,7 @@ from fitting_cases import (
 from tolerances import CPU_CUDA, ENERGY
 
 ROUNDING = 1e-11
-"""J and K of densities of about one, relative to their largest element."""
+"""Tolerance of J and K of densities of order one, relative to their largest element."""
 DEVICES = ["cpu", "device", pytest.param("cuda", marks=pytest.mark.gpu)]
 ENERGIES: list[dict[str, Any]] = json.loads((DATA / "rhf_ccpvdz.json").read_text())
 
@@ -139,7 +139,7 @@ def test_fitting_approaches_exact_integrals() -> None:
 
 SOME = ("water_01", "benzene", "alkane_04")
 DIRECT = 1e-10
-"""J through the J engine against three-centre integrals, densities of about one."""
+"""Tolerance of J from the J engine against J from three-centre integrals, for densities of order one."""
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_cuda_text_of_unequal_sides_compiles(orders: tuple[int, int]) -> Non
 
 @pytest.mark.parametrize("kind", ["j", "jk"])
 def test_the_smallest_budget_stores_nothing(kind: str) -> None:
-    """One orbital at once, and the same J and K; with less the fit is refused."""
+    """With the smallest budget one orbital is transformed at a time; with less, the fit is refused."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 3)
     kept, budget = FittedJK(basis, aux, backend="cpu", kind=kind), smallest_budget(basis, aux, kind)
@@ -324,7 +324,7 @@ def test_partners_of_functions() -> None:
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["in order", "mixed"])
 def test_orbitals_of_atoms(mixed: bool) -> None:
-    """As in a superposition of atomic densities; rotated orbitals have the same K but cannot be split into parts."""
+    """Orbitals on single atoms, as in superposed atomic densities, are split by atom; rotated ones have the same K."""
     basis, aux = bases("alkane_03")
     rng = np.random.default_rng(4)
     if mixed:
@@ -364,9 +364,9 @@ def test_shells_in_any_order() -> None:
     """Rows and columns of J and K follow the functions."""
     basis, aux = bases("water_02")
     rng = np.random.default_rng(11)
-    turn = rng.permutation(len(basis.shells))
-    mixed = Basis.from_shells([basis.shells[k] for k in turn], basis.R_ax)
-    functions = np.concatenate([np.arange(basis.offsets[k], basis.offsets[k] + basis.shells[k].nbf) for k in turn])
+    order = rng.permutation(len(basis.shells))
+    mixed = Basis.from_shells([basis.shells[k] for k in order], basis.R_ax)
+    functions = np.concatenate([np.arange(basis.offsets[k], basis.offsets[k] + basis.shells[k].nbf) for k in order])
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     fit, other = FittedJK(basis, aux, backend="cpu"), FittedJK(mixed, aux, backend="cpu")
     both = zip(fit(D_spq, C_spi), other(D_spq[:, functions][:, :, functions], C_spi[:, functions]), strict=True)
@@ -440,7 +440,7 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
     packed, on_device = device in ("packed", "recomputed"), device not in ("cpu", "direct")
-    if packed:  # also of a small molecule, whose rows would need no more memory
+    if packed:  # small molecules are not packed by default
         monkeypatch.setitem(fitting.SCHEDULES, "cuda", replace(fitting.SCHEDULES["cuda"], storages=("packed",)))
     if device == "recomputed":
         parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"])

@@ -1,4 +1,4 @@
-"""Expansions of pairs and forces on their centres: kernels against their NumPy twins, gradients against differences."""
+"""Expansions of pairs and forces on their centres: kernels against NumPy oracles, gradients against differences."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def symmetric(n: int, seed: int = 3) -> Array:
     return np.asarray(A + A.T)
 
 
-# ------------------------------------------------------------------------------------------- kernels and twins
+# ------------------------------------------------------------------------------------------- kernels and oracles
 
 
 def shells_of(group: Primitives, k: int) -> Iterator[tuple[slice, Shell]]:
@@ -127,7 +127,7 @@ def test_expansions_and_bounds(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_forces_of_a_potential(name: str) -> None:
-    """With a random potential and a random density of primitive functions."""
+    """Potential and density of the primitive functions are random."""
     device = get_backend(name)
     blocks, host = blocks_on(device)
     rng = np.random.default_rng(5)

@@ -35,7 +35,7 @@ def chain(atoms: int = 40) -> Basis:
 @DEVICES
 @pytest.mark.parametrize("chunk", [hermite_pairs.CHUNK_NUMBERS, 999])
 def test_significant_pairs(name: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the pairs of a kind do not fit into a chunk."""
+    """The selected pairs are those of plain loops, even if the pairs of a kind do not fit into a chunk."""
     monkeypatch.setattr(hermite_pairs, "CHUNK_NUMBERS", chunk)
     device, (groups, _) = get_backend(name), primitives(chain(12))
     blocks = pair_blocks(groups, THRESHOLD, device)

@@ -39,7 +39,7 @@ from oracles.coulomb import coulomb_matrix, exchange_matrix, hermite_coulomb_mat
 
 FOUR_CENTRE: list[dict[str, Any]] = json.loads((DATA / "integrals.json").read_text())["four_centre"]
 ROUNDING = 1e-12
-"""Relative to the largest element of J."""
+"""Tolerance relative to the largest element of J."""
 
 
 @pytest.fixture(autouse=True)
@@ -208,10 +208,10 @@ def test_the_error_follows_the_threshold() -> None:
     for threshold in (1e-5, 1e-7, 1e-9, 1e-11):
         engine = JEngine(basis, backend="cpu", threshold=threshold)
         error = np.abs(engine(D) - exact).max()
-        said = engine.statistics
+        statistics = engine.statistics
         assert error < PER_THRESHOLD * threshold
-        assert said.error < PER_THRESHOLD * threshold
-        counts.append(said.interactions)
+        assert statistics.error < PER_THRESHOLD * threshold
+        counts.append(statistics.interactions)
     assert counts == sorted(counts) and counts[0] < 0.6 * counts[-1]
 
 
@@ -242,11 +242,11 @@ def test_precision(device: str) -> None:
     for precision in ("mixed", "single"):
         engine = JEngine(basis, backend=device, precision=precision)
         J = engine.backend.to_host(engine(engine.backend.to_device(D)))
-        said, error = engine.statistics, np.abs(J - exact).max()
-        assert 0.1 * said.interactions < said.single
-        assert error < PER_THRESHOLD * said.error
+        statistics, error = engine.statistics, np.abs(J - exact).max()
+        assert 0.1 * statistics.interactions < statistics.single
+        assert error < PER_THRESHOLD * statistics.error
         if precision == "mixed":
-            assert said.single < said.interactions
+            assert statistics.single < statistics.interactions
             assert error < MIXED
             assert 0.5 * abs(((J - exact) * D).sum()) < MIXED_ENERGY
 

@@ -96,7 +96,7 @@ def test_work_that_does_not_repay_a_compilation() -> None:
 
 
 def test_chunks_share_the_buffer() -> None:
-    """As many as fit at a time; parts of the buffer do not overlap."""
+    """As many chunks as fit into the buffer run together, in parts of it that do not overlap."""
     device = SimtBackend("quartet_block")
     digest = CudaDigest(Budget(device), pairs_of((0, 2), (1, 1), (2, 1)), "hgp", np.float64, 0.0)
     ones = device.to_device(np.ones((3, 3)))

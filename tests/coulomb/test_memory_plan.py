@@ -176,7 +176,7 @@ print(memory._resident() - before)
 
 
 def test_resident_memory_equals_that_of_the_process() -> None:
-    """In a new process, which has no free memory to reuse."""
+    """A new process is used, which has no freed memory to reuse."""
     done = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
     assert 40 * MIB < int(done.stdout) < 60 * MIB
 
@@ -221,7 +221,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in range-separated functionals."""
+    """Range-separated functionals have two fits."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     hydrogen = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.4]])
     basis, aux = Basis("cc-pvdz", hydrogen), Basis("cc-pvdz-jkfit", hydrogen)

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 SINGULAR_ENERGY = 1e-9
 """Tolerance of an energy with a near-singular metric, Hartree."""
 ROUNDING = 1e-11
-"""Relative, of solves with matrices of modest condition."""
+"""Tolerance of solves with well-conditioned matrices."""
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def test_rows_anywhere_in_memory() -> None:
 
 @pytest.mark.parametrize("device", [CpuBackend, Device])
 @pytest.mark.parametrize(("smallest", "method"), [(30.0, "cholesky"), (3.0, "modified cholesky")])
-def test_a_small_eigenvalue_that_none_would_raise(smallest: float, method: str, device: Any) -> None:
+def test_small_eigenvalues_above_the_threshold_are_not_raised(smallest: float, method: str, device: Any) -> None:
     """A pivot that is not safe, but an eigenvalue that is: block eigenvalues are not smaller, and none is raised."""
     n, backend = 60, device()
     A = np.eye(n)
@@ -213,7 +213,7 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     expected = pseudo_inverse_jk(basis, aux, D_spq[0], C_spi[0])[0]
     x_P = np.einsum("pqP,pq->P", I_pqP, D_spq[0])
-    lucky = []
+    errors = []
     last = aux.nbf
     for shell in aux.shells:
         first, last = last, last + shell.nbf
@@ -230,8 +230,8 @@ def test_plain_cholesky_of_a_singular_metric_is_wrong() -> None:
         except np.linalg.LinAlgError:
             continue
         c = scale * np.linalg.solve(L.T, np.linalg.solve(L, scale * x))
-        lucky.append(np.abs(I_pqP[:, :, mine] @ c - expected).max())
-    assert lucky and max(lucky) > 1e-8
+        errors.append(np.abs(I_pqP[:, :, mine] @ c - expected).max())
+    assert errors and max(errors) > 1e-8
 
 
 @pytest.mark.parametrize("spoil", [doubled, nearly_doubled, very_diffuse])
@@ -306,7 +306,7 @@ def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tup
 
 
 def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a GPU does with large matrices: half the operations, the same numbers."""
+    """Products by panels, as a GPU does large ones, take half the operations and give the same numbers."""
     monkeypatch.setattr(linalg, "PANEL", 7)
     monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
     rng, backend = np.random.default_rng(3), Device()

@@ -60,9 +60,9 @@ def test_the_error_follows_the_threshold(device: str, one_pass: bool) -> None:
         found = [M[indices[:, 0], indices[:, 1]] - record[letter]["elements"] for letter, M in (("J", J), ("K", K))]
         errors.append(np.abs(found).max(axis=1))
         assert errors[-1].max() < PER_THRESHOLD * threshold
-        said = direct.statistics.quartets
-        assert said is not None and errors[-1][1] < said.error
-        counts.append(said.quartets)
+        statistics = direct.statistics.quartets
+        assert statistics is not None and errors[-1][1] < statistics.error
+        counts.append(statistics.quartets)
     assert (np.diff(errors, axis=0) > 0).all()
     assert (np.diff(counts) < 0).all()
 
@@ -103,8 +103,8 @@ def test_zero_density(device: str, one_pass: bool) -> None:
     direct = DirectJK(basis, backend=device, one_pass=one_pass)
     J, K = ours(direct, np.zeros((basis.nbf, basis.nbf)))
     assert not J.any() and not K.any()
-    said = direct.statistics.quartets
-    assert said is not None and said.quartets == said.single == 0
+    statistics = direct.statistics.quartets
+    assert statistics is not None and statistics.quartets == statistics.single == 0
 
 
 # ------------------------------------------------------------------------------------------------ increments
@@ -119,9 +119,9 @@ def test_increments_are_cheap_and_add_up() -> None:
     for step in (0.0, 1e-2, 1e-4, 1e-6):
         D = D + step * change
         J, K = incremental(D)
-        said = direct.statistics
-        assert said.quartets is not None and said.coulomb is not None
-        counts.append((said.quartets.quartets, said.coulomb.interactions))
+        statistics = direct.statistics
+        assert statistics.quartets is not None and statistics.coulomb is not None
+        counts.append((statistics.quartets.quartets, statistics.coulomb.interactions))
         for M, full in zip((J, K), DirectJK(basis, backend="cpu", threshold=threshold)(D), strict=True):
             assert np.abs(M - full).max() < PER_THRESHOLD * threshold
     assert (np.diff(counts, axis=0) < 0).all()
@@ -223,15 +223,15 @@ def test_precision(device: str, one_pass: bool) -> None:
     for precision in ("mixed", "single"):
         direct = DirectJK(basis, backend=device, precision=precision, one_pass=one_pass)
         J, K = ours(direct, D)
-        said = direct.statistics.quartets
-        assert said is not None and said.quartets == most.quartets
-        assert said.error >= np.abs(K - exact[1]).max()
+        statistics = direct.statistics.quartets
+        assert statistics is not None and statistics.quartets == most.quartets
+        assert statistics.error >= np.abs(K - exact[1]).max()
         if one_pass:
-            assert direct.statistics.coulomb is None and said.error >= np.abs(J - exact[0]).max()
+            assert direct.statistics.coulomb is None and statistics.error >= np.abs(J - exact[0]).max()
         if precision == "single":
-            assert said.single == said.quartets
+            assert statistics.single == statistics.quartets
             continue
-        assert 0 < said.single < said.quartets
+        assert 0 < statistics.single < statistics.quartets
         assert max(np.abs(M - N).max() for M, N in zip((J, K), exact, strict=True)) < MIXED
         energies = [0.5 * ((M - 0.5 * N) * D).sum() for M, N in ((J, K), exact)]
         assert abs(energies[0] - energies[1]) < MIXED_ENERGY
@@ -239,16 +239,16 @@ def test_precision(device: str, one_pass: bool) -> None:
 
 @on("cpu-table", "simt-group", "cuda-group", "cuda-thread")
 def test_all_quartets_are_counted(name: str) -> None:
-    """Those of shells with several columns, too; padding of lists does not count."""
+    """Quartets of shells with several columns are counted for every column; padding of lists is not."""
     shells = [Shell.from_table(l, l, [0.5, 1.5], [[0.3, 0.8], [0.7, -0.2]], True) for l in (0, 1)]
     basis = Basis.from_shells(shells, [[0.0, 0.0, 0.0], [0.5, -0.4, 0.3]])
     device = backend(name)
     assert device is not None
     direct = DirectJK(basis, backend=device, threshold=1e-30)
     ours(direct, np.ones((basis.nbf, basis.nbf)), want_j=False)
-    said = direct.statistics.quartets
+    statistics = direct.statistics.quartets
     # Pairs of shells: ss, ps, pp, each with four columns; a pair with itself meets all of its columns.
-    assert said is not None and said.quartets == said.possible == 16 * (3 + 3)
+    assert statistics is not None and statistics.quartets == statistics.possible == 16 * (3 + 3)
 
 
 # ------------------------------------------------------------------------------------------------- bad input

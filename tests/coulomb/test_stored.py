@@ -197,7 +197,7 @@ def test_energies(method: str, multiplicity: int) -> None:
 
 
 def test_grid_memory_has_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With storage `auto`, integrals leave room for a grid."""
+    """With storage `auto`, stored integrals leave room for a grid."""
     monkeypatch.setattr(memory, "_resident", lambda: -memory.PROGRAM)
     molecule = cuanto.Molecule(["F", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, 1.73]])
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu", "grid": "coarse", "max_iterations": 1}

@@ -37,7 +37,7 @@ def shells(momenta: str, aux_momenta: str, pure: bool = True) -> tuple[Basis, Ba
     rng = np.random.default_rng(5)
     R_ax = rng.normal(size=(5, 3))
 
-    def made(letters: str, first: int) -> Basis:
+    def make(letters: str, first: int) -> Basis:
         chosen = []
         for number, letter in enumerate(letters):
             table = rng.uniform(0.3, 1.0, (2, 2 if number == 0 and first == 0 else 1))
@@ -45,7 +45,7 @@ def shells(momenta: str, aux_momenta: str, pure: bool = True) -> tuple[Basis, Ba
             chosen.append(Shell.from_table(atom, "spdfg".index(letter), rng.uniform(0.3, 3.0, 2), table, pure))
         return Basis.from_shells(chosen, R_ax)
 
-    return made(momenta, 0), made(aux_momenta, 1)
+    return make(momenta, 0), make(aux_momenta, 1)
 
 
 def orbitals(basis: Basis, aux: Basis, count: int = 3) -> tuple[Array, Array, Array]:
@@ -183,7 +183,7 @@ def test_the_threshold_bounds_the_error() -> None:
 @pytest.mark.parametrize("omega", [None, OMEGA])
 @on("cpu-table", "simt-group", "cuda-group")
 def test_records_of_pairs(name: str, omega: float | None) -> None:
-    """The same as for integrals, except for the operator and a factor of 2 for different segments."""
+    """Records equal those of integrals, except for the operator and a factor of 2 for pairs of different segments."""
     device = backend(name)
     basis, _ = shells("spdps", "s")
     result = three_centre_forces._Classes(basis, device, omega, 1, 1e-100)

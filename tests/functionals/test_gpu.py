@@ -9,9 +9,9 @@ from cuanto.functionals import functional_names, get_functional
 from functional_cases import (
     MINORITY_FRACTIONS,
     by_kernel,
-    differing,
-    of_the_majority,
+    majority_results,
     ordinary,
+    outside_tolerance,
     polarised,
     require_equal,
     sizes,
@@ -38,7 +38,7 @@ def test_kernels_agree_with_numpy_at_full_polarisation(name: str) -> None:
     for points in (polarised(2003, -9.0, MINORITY_FRACTIONS), polarised(2003, -9.0)):
         expected = numpy_values(functional, points.rows(functional.family))
         found = by_kernel(functional, cuda, points)
-        positions = differing(found, expected, sizes(functional, points))
+        positions = outside_tolerance(found, expected, sizes(functional, points))
         if not points.rho_sg.all():
-            positions = [(k, g) for k, g in positions if k in of_the_majority(functional.family, points, g)]
+            positions = [(k, g) for k, g in positions if k in majority_results(functional.family, points, g)]
         assert not positions

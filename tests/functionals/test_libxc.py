@@ -21,11 +21,11 @@ from functional_cases import (
     MINORITY_FRACTIONS,
     Points,
     by_kernel,
-    differing,
     exact_functions,
     from_libxc,
-    of_the_majority,
+    majority_results,
     ordinary,
+    outside_tolerance,
     part,
     polarised,
     require_equal,
@@ -61,12 +61,14 @@ def test_parts_at_full_polarisation(label: str) -> None:
         uniform = numpy_values(part("lda_x"), points.rows("lda"))
         half = points.rho_sg.shape[1] // 2
         for s, chosen in enumerate((slice(0, half), slice(half, None))):
-            positions = of_the_majority(functional.family, points, s * half)
+            positions = majority_results(functional.family, points, s * half)
             size = [np.abs(uniform[0]), np.abs(uniform[1 + s])]
             size += [np.abs(uniform[0]) / row.clip(1e-99) for row in (points.sigma_xg[(0, 2)[s]], points.tau_sg[s])]
             scale = [1e-3 * row[chosen] for row in size[: len(positions)]]
             lost += len(
-                differing([found[k][chosen] for k in positions], [expected[k][chosen] for k in positions], scale)
+                outside_tolerance(
+                    [found[k][chosen] for k in positions], [expected[k][chosen] for k in positions], scale
+                )
             )
     assert lost <= LOST_AT_FULL_POLARISATION.get(label, 0)
 
@@ -86,8 +88,8 @@ def test_kernels_at_full_polarisation(name: str) -> None:
     """One spin is empty, the other has 1e-9 to 100 electrons per Bohr^3."""
     functional, points = get_functional(name), polarised(24, -9.0)
     found, scale = by_kernel(functional, CPU, points), sizes(functional, points)
-    positions = differing(found, from_libxc(LIBXC[name], functional.family, points), scale)
-    defined = {(k, g) for g in range(24) for k in of_the_majority(functional.family, points, g)}
+    positions = outside_tolerance(found, from_libxc(LIBXC[name], functional.family, points), scale)
+    defined = {(k, g) for g in range(24) for k in majority_results(functional.family, points, g)}
     assert not defined & set(positions)
     require_exact(functional, points, found, scale, sorted(defined))
 

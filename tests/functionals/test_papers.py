@@ -23,7 +23,7 @@ from functional_cases import (
     MINORITY_FRACTIONS,
     Points,
     by_kernel,
-    of_the_majority,
+    majority_results,
     ordinary,
     part,
     polarised,
@@ -35,8 +35,8 @@ from oracles.functionals import numpy_values
 DIGITS = 70
 STEP = 1e-15
 """Step of a difference quotient, relative to the variable."""
-FLOOR_SHOWS = 5e-9
-"""Density below which the 1e-24 electrons per Bohr^3 that an empty spin is given show in PBE's phi."""
+FLOOR_VISIBLE_BELOW = 5e-9
+"""Density below which the 1e-24 electrons per Bohr^3 that kernels give to an empty spin are visible in PBE's phi."""
 Energy = Callable[..., Any]
 """Energy per volume of rho_a, rho_b, sigma_aa, sigma_ab, sigma_bb, tau_a, tau_b, or of the first of them."""
 
@@ -264,7 +264,7 @@ PAPERS: dict[str, tuple[Energy, str]] = {
     "mgga_c_r2scan": (r2scan_c, "r2scan"),
     "hyb_gga_xc_wb97x": (wb97x, "wb97x"),
 }
-"""The formula of a part, and a functional that has it."""
+"""Formula of each part, and a functional that contains the part."""
 DISPUTED = {
     "mgga_c_scan": (ordinary(2), [133, 157, 218]),
     "mgga_c_tpss": (tiny(2), [172, 213]),
@@ -317,7 +317,7 @@ def test_parts_at_full_polarisation(label: str) -> None:
     functional = part(label)
     for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
         found = numpy_values(functional, points.rows(functional.family))
-        positions = [(k, g) for g in chosen for k in of_the_majority(functional.family, points, g)]
+        positions = [(k, g) for g in chosen for k in majority_results(functional.family, points, g)]
         require_the_paper(PAPERS[label][0], functional.family, points, found, positions)
 
 
@@ -333,13 +333,13 @@ def test_parts_near_full_polarisation(label: str) -> None:
 def test_pbe_by_the_kernel_at_full_polarisation() -> None:
     """Exchange and correlation nearly cancel in v_sigma, which is right to 1e-8 of itself, or 1e-14 of either.
 
-    Below 5e-9 electrons per Bohr^3 the little that the empty spin is given shows, as 1e-10 of either.
+    Below 5e-9 electrons per Bohr^3 the density that kernels give to the empty spin is visible, as 1e-10 of either.
     """
     functional, points = get_functional("pbe"), polarised(24, -9.0)
     found, scale = by_kernel(functional, get_backend("cpu"), points), sizes(functional, points)
     rho_g = points.rho_sg.sum(axis=0)
-    assert (rho_g < FLOOR_SHOWS).sum() == 1
-    positions = [(k, g) for g in range(24) for k in of_the_majority("gga", points, g)]
-    for low, high, share in ((FLOOR_SHOWS, 100.0, 1e-6), (0.0, FLOOR_SHOWS, 1e-2)):
+    assert (rho_g < FLOOR_VISIBLE_BELOW).sum() == 1
+    positions = [(k, g) for g in range(24) for k in majority_results("gga", points, g)]
+    for low, high, share in ((FLOOR_VISIBLE_BELOW, 100.0, 1e-6), (0.0, FLOOR_VISIBLE_BELOW, 1e-2)):
         some = [position for position in positions if low <= rho_g[position[1]] < high]
         require_the_paper(pbe, "gga", points, found, some, [share * row for row in scale])

@@ -55,7 +55,7 @@ def test_every_functional_has_citations() -> None:
         assert all(re.search(r"\(\d{4}\)$", citation.text) for citation in citations)
 
 
-def test_names_are_forgiving() -> None:
+def test_case_hyphens_and_greek_letters_do_not_matter() -> None:
     for name in functional_names():
         for alias in (name, *aliases(name), name.upper(), name.replace("-", "")):
             assert get_functional(alias) is get_functional(name), alias
@@ -79,7 +79,7 @@ def test_parts_by_label() -> None:
         ("b3lpy", r"unknown functional 'b3lpy'; did you mean b3lyp, .*\?"),
         ("pbe-0-0", r"unknown functional 'pbe-0-0'; did you mean pbe0.*\?"),
         ("gga_x_pbee", r".*did you mean gga_x_pbe.*"),
-        ("qqqqqq", r"unknown functional 'qqqqqq'; `cuanto functionals` lists those there are"),
+        ("qqqqqq", r"unknown functional 'qqqqqq'; `cuanto functionals` lists the available ones"),
     ],
 )
 def test_unknown_names_get_suggestions(given: str, line: str) -> None:
@@ -116,14 +116,14 @@ def test_importing_functionals_is_light() -> None:
     assert not {"sympy", "pyscf", "cupy"} & set(done.stdout.split())
 
 
-def leave(*arguments: str) -> Any:
+def exit_status(*arguments: str) -> Any:
     with pytest.raises(SystemExit) as leaving:
         run(arguments)
     return leaving.value.code
 
 
 def test_command_lists_names_with_citations(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not leave("functionals")
+    assert not exit_status("functionals")
     out = capsys.readouterr().out
     for name in functional_names():
         assert re.search(rf"^{re.escape(name)} ", out, re.MULTILINE)
@@ -131,17 +131,17 @@ def test_command_lists_names_with_citations(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_command_shows_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not leave("functionals", "B3LYP")
+    assert not exit_status("functionals", "B3LYP")
     out = capsys.readouterr().out
     assert "0.19  lda_c_vwn_rpa" in out and "exact exchange 20 %" in out and "per point" in out
-    assert leave("functionals", "b3lpy") == 2
+    assert exit_status("functionals", "b3lpy") == 2
     assert capsys.readouterr().err.startswith("cuanto: unknown functional 'b3lpy'; did you mean b3lyp")
 
 
 def test_command_prints_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not leave("functionals", "pbe", "--source", "cuda", "--spins", "2")
+    assert not exit_status("functionals", "pbe", "--source", "cuda", "--spins", "2")
     assert "__global__" in capsys.readouterr().out
-    assert leave("functionals", "--source", "cpu") == 2
+    assert exit_status("functionals", "--source", "cpu") == 2
     assert "name a functional" in capsys.readouterr().err
 
 
@@ -185,7 +185,7 @@ def test_dispersion_through_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (passed["numbers"] == [8, 1, 1]).all() and (passed["positions"] == WATER.R_ax).all()
 
 
-# of s-dftd3 1.7.0 and dftd4 4.3.1 themselves, called with these positions
+# energies from s-dftd3 1.7.0 and dftd4 4.3.1 for these positions
 KNOWN = {("b3lyp", "d3bj"): -0.0005744380796098155, ("pbe0", "d4"): -0.00015948796219435868}
 
 

@@ -34,7 +34,7 @@ from scf_cases import WATER, basis
 FAMILIES = ("lda", "gga", "mgga")
 LIMIT = 1 << 30
 EXACT = 1e-11
-"""Relative to the largest element, with a threshold of 1e-14 for functions."""
+"""Tolerance relative to the largest element, with a threshold of 1e-14 for functions."""
 SETTINGS: dict[str, Any] = {"level": (8, 26), "cube_edge": 3.0, "sphere_fraction": 0.4, "threshold": 1e-14}
 
 

@@ -1,4 +1,4 @@
-"""Grids: radial and angular rules, pruning, levels, weights of the cells; against formulas, PySCF and the twin."""
+"""Grids: radial and angular rules, pruning, levels, weights of the cells; against formulas, PySCF and the oracle."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from cuanto.backends.simt.backend import SimtBackend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, JEngine
 from cuanto.errors import InputError
-from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.attenuation import attenuate
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from cuanto.kernels.build import integrals_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from oracle import Array, _libcint_arrays
@@ -60,7 +60,7 @@ SMALL = [
 
 @cache
 def exact(setting: Setting, operator: str) -> tuple[Basis, Basis, Array]:
-    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint cannot.
+    """Both bases of a bundle and their integrals: libcint's, or the reference's where libcint is not accurate.
 
     Of (P|Q) between high momenta libcint has six digits for small omega. Without libcint (as on a GPU node) the table
     kernel is used, which CPU tests compare with libcint; the reference is slower.
@@ -207,7 +207,7 @@ def by_blocks(kind: str, schedule: str) -> Backend:
 @pytest.mark.parametrize("schedule", ["block-per-integral", "block-per-quartet"])
 @pytest.mark.parametrize("kind", ["simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_block_schedules(kind: str, schedule: str) -> None:
-    """They implement only McMurchie-Davidson, whichever algorithm is requested."""
+    """Block schedules use McMurchie-Davidson, whichever algorithm is requested."""
     check(by_blocks(kind, schedule), "3c", SMALL[0], "hgp")
 
 
@@ -285,9 +285,13 @@ def test_invalid_omega_is_refused(omega: Any) -> None:
             call()
 
 
-def test_no_omega_changes_nothing() -> None:
+def test_pairs_are_unchanged_without_omega() -> None:
     basis, _ = bundle(Case("pure", "primitive", "near", "normal", 1, 1))
     for pair in upload_pairs(basis, CpuBackend()):
         assert attenuate(pair, None) is pair
         changed = attenuate(pair, 0.5)
-        assert changed.attenuated and changed.device is None and (changed.record[:, 0] < pair.record[:, 0]).all()
+        assert (
+            changed.attenuated
+            and changed.device["bra_record"] is changed.record
+            and (changed.record[:, 0] < pair.record[:, 0]).all()
+        )

@@ -114,11 +114,11 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
 
 
 def sampled(name: str, momenta: set[Momenta], operator: str, algorithm: str) -> set[Momenta]:
-    """Every fifth class where compilers are slow; all of them on a GPU, or with CUANTO_EVERY_CASE=1."""
+    """Every eighth class where compilers are slow; all of them on a GPU, or with CUANTO_EVERY_CASE=1."""
     if name not in TURN or EVERY_CASE:
         return momenta
     offset = len(operator) + len(algorithm) + TURN[name]
-    return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 5 == 0 or one == max(momenta)}
+    return {one for k, one in enumerate(sorted(momenta)) if (k + offset) % 8 == 0 or one == max(momenta)}
 
 
 def lowered(momenta: Momenta) -> Iterator[Momenta]:
@@ -131,7 +131,7 @@ def lowered(momenta: Momenta) -> Iterator[Momenta]:
 @pytest.mark.parametrize("algorithm", ["hgp", "md"])
 def test_straight_three_centres(name: str, algorithm: str, form: str) -> None:
     wanted = straight_classes(name, "3c", form, algorithm)
-    assert len(wanted) > 2
+    assert len(wanted) > 1
     for setting in SETTINGS:
         if algorithm == "hgp" and setting == ILL_CONDITIONED:
             continue

@@ -20,9 +20,9 @@ Record = dict[str, Any]
 
 REFERENCE: dict[str, list[Record]] = json.loads((DATA / "integrals.json").read_text())
 SUM = 1e-12
-"""Relative, for sums over many integrals."""
+"""Relative tolerance of sums over many integrals."""
 FITTED = 1e-10
-"""Relative, for what passed through the inverse of (P|Q), whose condition number is about 1e6."""
+"""Relative tolerance of results that involve the inverse of (P|Q), whose condition number is about 1e6."""
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])

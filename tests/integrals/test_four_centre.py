@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from four_centre_cases import GENERAL, SMALL, assert_blocks, backend, block, exp
 from oracle import Array, block_scale, pyscf_block, reference_block
 from oracle import describe as describe_shells
 from oracles import integrals as reference
+from sample import sample
 from tolerances import INTEGRAL_REL, SMALLEST, SYMMETRY_REL
 
 D_SHELLS = [Case(form, kind, l_max=2) for form in ("pure", "cartesian") for kind in ("primitive", "contracted")]
@@ -87,8 +89,7 @@ CLASSES = [(*bra, *ket) for i, bra in enumerate(PAIRS) for ket in PAIRS[: i + 1]
 assert len(CLASSES) == 231
 
 
-@pytest.mark.parametrize("pure", [True, False], ids=["pure", "cartesian"])
-@pytest.mark.parametrize("momenta", CLASSES, ids=lambda momenta: "".join("spdfgh"[l] for l in momenta))
+@pytest.mark.parametrize(("momenta", "pure"), sample(list(product(CLASSES, (True, False))), 3), ids=str)
 def test_every_class_to_h(momenta: tuple[int, ...], pure: bool) -> None:
     """By McMurchie-Davidson, uncontracted and contracted; the schedule with a block per quartet needs no tables."""
     for primitives in (1, 2):

@@ -17,6 +17,7 @@ from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.errors import InputError
 from cuanto.grid.partition import sort_keys
 from cuanto.integrals import api
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from cuanto.kernels.describe import describe
 from direct_reference import densities, ours
 from fitting_cases import DATA, Device, budget_of, molecule, random_orbitals
@@ -36,7 +37,7 @@ def test_nuclear_attraction_in_portions(monkeypatch: pytest.MonkeyPatch) -> None
     seen = []
     potentials = api._potentials
     monkeypatch.setattr(api, "_potentials", lambda bras, *rest: seen.append(len(bras)) or potentials(bras, *rest))
-    batches = len(api.upload_pairs(basis, CpuBackend(threads=1)))
+    batches = len(upload_pairs(basis, CpuBackend(threads=1)))
     for limit in (0, 300):
         seen.clear()
         monkeypatch.setattr(api, "POTENTIALS_AT_ONCE", limit)

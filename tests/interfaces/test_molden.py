@@ -74,7 +74,7 @@ def test_pyscf_finds_the_same_energy(name: str, method: str, basis: str, spheric
 
 
 FIT = {"fitting": "jk", "auxbasis": "def2-universal-jkfit"}
-"""Fitting avoids the tables of quartets of g functions."""
+"""Options of a fitted calculation, which needs no kernels for quartets of g functions."""
 
 
 def test_g_functions_and_their_order(tmp_path: Path) -> None:

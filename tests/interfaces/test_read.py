@@ -163,7 +163,7 @@ def test_compute_as_qcengine_does() -> None:
 
 
 def test_a_gradient_is_read_from_a_file(tmp_path: Path) -> None:
-    """With the forces on point charges; a file with the energy alone has none."""
+    """A file has the gradient and the forces on point charges, unless it was written for an energy."""
     options: dict[str, Any] = {"backend": "cpu", "point_charges": ([0.5], [[0.0, 1.0, 6.0]])}
     result, path = cuanto.gradient(cuanto.Molecule.from_string(HF), "hf", "sto-3g", **options), tmp_path / "hf.json"
     write_qcschema(path, result, "gradient")
@@ -210,7 +210,7 @@ def test_failures_of_compute(given: dict[str, Any], kind: str, message: str) -> 
 
 
 def second(driver: str = "energy", method: str = "rhf", **keywords: Any) -> dict[str, Any]:
-    """The same as QCSchema 2."""
+    """The input of `atomic_input` as QCSchema 2."""
     given = atomic_input(method, driver, **keywords)
     specification = {name: given.pop(name) for name in ("driver", "model", "keywords", "extras")}
     specification["protocols"] = {"wavefunction": "all"}

@@ -12,7 +12,7 @@ import qcelemental
 import cuanto
 from cuanto.errors import InputError
 from cuanto.interfaces.vibrations import modes_molden, read_hessian, write_hessian
-from vibrating import HF, PM6, WATER, water
+from vibration_cases import HF, PM6, WATER, water
 
 
 def test_qcschema_has_the_hessian() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bundle import Case, Planner, bundle, with_kernel_spelled_out
+from bundle import Case, Planner, bundle, expand_kernel_macro
 from cuanto import integrals
 from cuanto.backends.base import Job
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
@@ -60,7 +60,7 @@ SAMPLE = [
     spec("coulomb", "hh", "i", "hgp", "group", real="float"),
 ]
 SIZES = (100, 500, 2000)
-"""Operations in the text; the unrolling limit comes next."""
+"""Numbers of operations that divide texts into four ranges of size, each of which must occur in the sample."""
 
 
 def class_cost(kernel: KernelSpec) -> Cost:
@@ -98,9 +98,9 @@ def test_sample_covers_every_kind() -> None:
 
 
 @pytest.mark.parametrize("kernel", SAMPLE, ids=lambda kernel: kernel.name)
-def test_text_is_a_kernel_of_its_own(kernel: KernelSpec) -> None:
+def test_text_is_a_complete_kernel(kernel: KernelSpec) -> None:
     source = source_of(kernel)
-    text = with_kernel_spelled_out(source.text)
+    text = expand_kernel_macro(source.text)
     assert text.count('extern "C"') == text.count("__global__") == 1
     assert "<<<" not in text and "#include" not in text
     assert re.search(rf"__global__[^;{{]*\b(ENTRY|{source.entry})\b", text)

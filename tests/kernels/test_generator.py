@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bundle import Case, arguments, bundle, evaluate, with_kernel_spelled_out
+from bundle import Case, arguments, bundle, evaluate, expand_kernel_macro
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch, ket_batch, shell_batch
@@ -122,7 +122,7 @@ def test_arithmetic_on_values_folds_and_merges() -> None:
 
 
 def test_gradient_matches_finite_differences() -> None:
-    """For sums of several products, every function, and selections."""
+    """Derivatives of sums of several products, of every function and of selections are right."""
     g = Graph()
     x, y = variable(g, 0), variable(g, 1)
     inner = Value(g, g.sum(((2.0, x.node, y.node), (1.0, x.node, x.node), (-3.0, y.node, g.one), (0.5, g.one, g.one))))
@@ -229,7 +229,7 @@ def test_cost_of_four_centres_matches_the_text(algorithm: str) -> None:
         assert sum(map(text_operations, texts)) == cost.text_operations, name_of(class_)
 
 
-def test_other_numbers_of_the_cost_model() -> None:
+def test_bytes_and_operations_of_the_cost_model() -> None:
     for class_ in SAMPLE:
         integrals, cost = integrals_of(*class_), cost_of(*class_)
         operator, bra, ket, _ = class_
@@ -259,7 +259,7 @@ def test_kernels_are_self_contained() -> None:
     sources += [general_source(schedule, real) for schedule in ("table", "group") for real in ("double", "float")]
     entries = {source.entry for source in sources}
     for source in sources:
-        code = with_kernel_spelled_out(source.text)
+        code = expand_kernel_macro(source.text)
         assert code.count('extern "C"') == 1, source.entry
         assert "<<<" not in code
         assert set(re.findall(r"\w+", code)) & entries == {source.entry}

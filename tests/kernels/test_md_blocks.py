@@ -223,7 +223,7 @@ def test_unknown_name_lists_the_choices(make: Any) -> None:
 
 
 @pytest.mark.parametrize("schedule", TWO)
-def test_described(schedule: str) -> None:
+def test_descriptions_of_block_schedules(schedule: str) -> None:
     found = describe("4c", (1, 0, 1, 0), target="cuda", schedule=schedule)
     assert found.spec.algorithm == "md" and ("algorithm, schedule", f"md, {schedule}") in found.summary()
     with pytest.raises(InputError, match="McMurchie-Davidson"):

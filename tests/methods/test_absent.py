@@ -36,8 +36,8 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("r2scan-3c", "composite methods"),
         ("gfn2-xtb", "use mndo, am1, pm3, pm6 or rm1"),
         ("pm7", "use pm6"),
-        ("hse06", "`cuanto functionals` lists those there are"),
-        ("m06", "`cuanto functionals` lists those there are"),
+        ("hse06", "`cuanto functionals` lists the available ones"),
+        ("m06", "`cuanto functionals` lists the available ones"),
     ],
 )
 def test_known_but_absent(method: str, advice: str) -> None:
@@ -46,7 +46,7 @@ def test_known_but_absent(method: str, advice: str) -> None:
     assert str(refused.value).startswith(f"not implemented: {method}; ") and advice in str(refused.value)
 
 
-def test_what_is_there_is_not_called_absent() -> None:
+def test_available_methods_are_not_reported_as_absent() -> None:
     for name in functional_names():
         for own in (name, *aliases(name)):
             assert {kind_of(f"{u}{own}{ending}") for u in ("", "u") for ending in ("", "-d3bj", "-d4")} == {

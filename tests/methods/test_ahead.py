@@ -13,7 +13,7 @@ from cuanto.backends.simt.backend import SimtBackend, SimtProgram
 from cuanto.kernels.text import Source
 
 SPECIAL = ("coulomb_", "overlap_", "kinetic_", "dipole_", "nuclear_", "j_0", "j_1", "j_2", "digest", "group_")
-"""Kernels of classes of integrals, and those that serve until they are compiled."""
+"""Beginnings of names of kernels that are compiled later: those of classes of integrals and their stand-ins."""
 
 
 class Watched(SimtBackend):

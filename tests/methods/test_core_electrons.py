@@ -30,11 +30,11 @@ from tolerances import FORCE_CPU_CUDA
 SAMPLE = [pytest.param(row, id=key(row)) for row in references("core_potential") if row["sample"]]
 HI = "2\nHI\nI 0 0 0\nH 0 0.3 1.58\n"
 SMALL = {"I": "lanl2dz", "H": "sto-3g"}
-"""Only s and p functions: kernels for d and f functions take long to compile, and other tests have them."""
+"""A basis of s and p functions: kernels for d and f functions take long to compile and are tested elsewhere."""
 INDIUM_HYDRIDE = [[0.0, 0.0, 0.0], [0.1, 0.4, 3.4]]
-"""Bohr."""
+"""Positions, Bohr."""
 DIPOLE = 1e-6
-"""e Bohr, against another program."""
+"""Tolerance of dipole moments against another program, e Bohr."""
 
 
 @pytest.mark.parametrize("row", SAMPLE)
@@ -218,5 +218,5 @@ def test_odd_cores_take_an_unpaired_electron() -> None:
     assert (doublet.multiplicity, doublet.valence_multiplicity, doublet.n_alpha, doublet.n_beta) == (2, 1, 9, 9)
     assert valence.with_core_electrons([55, 0]) is valence
     assert valence.with_core_electrons([0, 0]).nelectron == 74
-    with pytest.raises(InputError, match="2 atoms need as many numbers of core electrons"):
+    with pytest.raises(InputError, match="2 atoms need 2 numbers of core electrons"):
         mol.with_core_electrons([1])

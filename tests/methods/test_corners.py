@@ -98,7 +98,7 @@ def test_molecules_that_fail_in_a_batch_are_computed_one_by_one() -> None:
         assert row.energy == pytest.approx(alone.energy, abs=1e-9)
 
 
-def test_carbon_with_carbon_has_a_term_of_its_own() -> None:
+def test_pm6_has_an_extra_term_for_pairs_of_carbon() -> None:
     """J. J. P. Stewart, J. Mol. Model. 13, 1173 (2007), doi:10.1007/s00894-007-0233-4."""
     layout, R_bax = layout_of(molecule("glycine"), "PM6")
     _, _, energy = PairEngine(layout, R_bax, get_backend("cpu")).core()
@@ -108,7 +108,7 @@ def test_carbon_with_carbon_has_a_term_of_its_own() -> None:
 # ------------------------------------------------------------------------------------------------------------ ASE
 
 
-def test_ase_without_periods_and_with_moments() -> None:
+def test_ase_without_periodicity_and_with_magnetic_moments() -> None:
     solid = Atoms("OH", [[0, 0, 0], [0, 0, 0.97]], pbc=True)
     solid.calc = Cuanto("am1", backend="cpu")
     with pytest.raises(CalculatorSetupError, match=r"set atoms\.pbc = False"):

@@ -40,7 +40,7 @@ def test_sources_of_methods(water: Any) -> None:
 
 
 def test_the_total_is_the_difference_from_an_exact_calculation(water: Any) -> None:
-    """Without fitting and on a much finer grid; within a factor of five."""
+    """The exact calculation has no fitting and a much finer grid; the estimate is within a factor of five."""
     better = cuanto.energy(WATER, "b3lyp", fitting="none", grid=(99, 590), gradient_tolerance=1e-7, **CPU)
     assert 0.2 < water.error / abs(water.energy - better.energy) < 5
     assert better.error < 0.02 * water.error

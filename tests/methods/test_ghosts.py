@@ -41,7 +41,7 @@ DIMER = (
 )
 """H2O...HF, Angstrom."""
 PARTS = {"water": (3, 4), "hydrogen fluoride": (0, 1, 2)}
-"""The atoms that are ghosts."""
+"""Fragments, and the atoms that are ghosts when a fragment is computed in the basis of the dimer."""
 
 
 def xyz(ghosts: tuple[int, ...] = (), spelling: str = "Gh-{}", comment: str = "") -> str:
@@ -56,8 +56,8 @@ def with_ghosts(part: str = "water") -> Molecule:
     return Molecule.from_string(xyz(PARTS[part]))
 
 
-def theirs(mol: Molecule, basis: str = "def2-svp") -> Any:
-    """The same in PySCF."""
+def pyscf_molecule(mol: Molecule, basis: str = "def2-svp") -> Any:
+    """The same molecule, ghosts included, in PySCF."""
     from pyscf import gto
 
     names = [f"GHOST-{e}" if ghost else e for e, ghost in zip(mol.elements, mol.nuclei.ghosts, strict=True)]
@@ -71,7 +71,7 @@ def theirs(mol: Molecule, basis: str = "def2-svp") -> Any:
 
 
 @pytest.fixture(scope="module")
-def of_water() -> GaussianResult:
+def ghost_result() -> GaussianResult:
     result = cuanto.energy(with_ghosts(), "hf", "def2-svp", fitting="none", backend="cpu")
     assert isinstance(result, GaussianResult) and result.converged
     return result
@@ -100,7 +100,7 @@ def test_dummies_are_refused_with_what_would_work(label: str) -> None:
 
 @pytest.mark.parametrize("label", ["X", "x1", "Xx", "Bq", "bq12", "X-1", "Q", "Du", "LP2"])
 def test_dummies_in_files_are_left_out(label: str) -> None:
-    """They have neither functions nor charge nor points; the others keep their order."""
+    """Dummy atoms have no functions, charge or grid points; the other atoms keep their order."""
     text = f"4\n\nO 0 0 0.117\n{label} 0 0 1.5\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
     mol = Molecule.from_string(text)
     assert mol.symbols == ("O", "H", "H") and mol.R_ax[1, 1] == pytest.approx(0.757 / 0.52917721092)
@@ -151,7 +151,7 @@ def test_counterpoise_of_hartree_fock_equals_that_of_pyscf(part: str) -> None:
 
     mol = with_ghosts(part)
     mine = cuanto.energy(mol, "rhf", "def2-svp", fitting="none", backend="cpu")
-    peer = scf.RHF(theirs(mol)).run(conv_tol=1e-11)
+    peer = scf.RHF(pyscf_molecule(mol)).run(conv_tol=1e-11)
     assert mine.converged and abs(mine.energy - peer.e_tot) < ENERGY
     assert abs(mine.energies["nuclear repulsion"] - peer.energy_nuc()) < ENERGY
     np.testing.assert_allclose(mine.dipole_debye, peer.dip_moment(verbose=0), atol=1e-5)
@@ -160,7 +160,7 @@ def test_counterpoise_of_hartree_fock_equals_that_of_pyscf(part: str) -> None:
     alone = Molecule(np.array(mol.symbols)[real].tolist(), mol.R_ax[real])
     own = cuanto.energy(alone, "rhf", "def2-svp", fitting="none", backend="cpu")
     assert mine.energies["nuclear repulsion"] == own.energies["nuclear repulsion"]
-    assert -5e-3 < mine.energy - own.energy < -1e-4  # more functions: lower
+    assert -5e-3 < mine.energy - own.energy < -1e-4  # functions of the ghosts lower the energy
 
 
 @pytest.mark.parametrize(("method", "part"), [("pbe", "water"), ("b3lyp", "hydrogen fluoride")])
@@ -170,7 +170,7 @@ def test_counterpoise_of_functionals_equals_that_of_pyscf(method: str, part: str
 
     mol = with_ghosts(part)
     mine = cuanto.energy(mol, method, "def2-svp", fitting="none", backend="cpu", grid=(50, 110))
-    peer = dft.RKS(theirs(mol), xc=method)
+    peer = dft.RKS(pyscf_molecule(mol), xc=method)
     peer.grids.atom_grid, peer.grids.prune, peer.conv_tol = (50, 110), None, 1e-10
     assert mine.converged and abs(mine.energy - peer.kernel()) < ENERGY_GRID
 
@@ -181,7 +181,8 @@ def test_an_open_shell_beside_ghosts() -> None:
     mol = Molecule(["@F", "N", "H", "H"], [[0, 0, -4], [0, 0, 0], [0, 1.5, 1.2], [0, -1.5, 1.2]])
     common: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
     mine = cuanto.energy(mol, "uhf", "def2-svp", **common)
-    assert mine.converged and abs(mine.energy - scf.UHF(theirs(mol, "def2-svp")).run(conv_tol=1e-11).e_tot) < ENERGY
+    peer = scf.UHF(pyscf_molecule(mol)).run(conv_tol=1e-11)
+    assert mine.converged and abs(mine.energy - peer.e_tot) < ENERGY
     other = cuanto.energy(mol, "uhf", "def2-svp", atomic_spins=[0, 1, 0, 0], atomic_charges=[0, -2, 1, 1], **common)
     assert abs(mine.energy - other.energy) < ENERGY
     with pytest.raises(InputError, match="cannot lose more electrons than it has"):
@@ -219,7 +220,7 @@ def test_dispersion_ignores_ghosts(kind: str) -> None:
 def test_a_point_charge_may_sit_on_a_ghost() -> None:
     mol = Molecule(["He", "Gh-He"], [[0, 0, 0], [0, 0, 4]])
     assert NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 4]])).energy == pytest.approx(0.25)
-    with pytest.raises(InputError, match="sits on atom 1"):
+    with pytest.raises(InputError, match="coincides with atom 1"):
         NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 0]]))
 
 
@@ -229,38 +230,38 @@ def test_ghosts_do_not_affect_the_centre_of_mass_of_an_ion() -> None:
     assert np.abs(cuanto.energy(far, "hf", "sto-3g", backend="cpu").dipole - ion.dipole).max() < 1e-6
 
 
-def test_qcschema_says_what_is_real(of_water: GaussianResult) -> None:
+def test_qcschema_says_what_is_real(ghost_result: GaussianResult) -> None:
     from qcelemental.models import AtomicResult
     from qcelemental.models import Molecule as Theirs
 
-    schema = molecule_schema(of_water.molecule)
+    schema = molecule_schema(ghost_result.molecule)
     assert schema["symbols"] == ["O", "H", "H", "F", "H"] and schema["real"] == [True] * 3 + [False] * 2
     assert "real" not in molecule_schema(Molecule.from_string(xyz()))
     for text in (json.dumps(schema), Theirs(**schema).json()):
         again = Molecule.from_text(text)
-        assert again.symbols == of_water.molecule.symbols and again.nelectron == 10
-    written = to_qcschema(of_water)
+        assert again.symbols == ghost_result.molecule.symbols and again.nelectron == 10
+    written = to_qcschema(ghost_result)
     assert AtomicResult(**written).molecule.real.tolist() == schema["real"]
     kept = cuanto.read(json.loads(json.dumps(written)))
-    assert kept.molecule.symbols == of_water.molecule.symbols and kept.energy == of_water.energy
+    assert kept.molecule.symbols == ghost_result.molecule.symbols and kept.energy == ghost_result.energy
     assert isinstance(kept, GaussianResult)
-    np.testing.assert_allclose(kept.mulliken_charges, of_water.mulliken_charges, atol=1e-8)
+    np.testing.assert_allclose(kept.mulliken_charges, ghost_result.mulliken_charges, atol=1e-8)
     inputs = {"molecule": schema, "driver": "energy", "model": {"method": "hf", "basis": "def2-svp"}}
     inputs |= {"schema_name": "qcschema_input", "schema_version": 1, "keywords": {"fitting": "none", "backend": "cpu"}}
-    assert cuanto.compute(inputs)["return_result"] == pytest.approx(of_water.energy, abs=1e-9)
+    assert cuanto.compute(inputs)["return_result"] == pytest.approx(ghost_result.energy, abs=1e-9)
 
 
 @pytest.mark.parametrize("spelling", ["Gh-{}", "@{}", "{}:", "X-{}", "GHOST-{}"])
-def test_xyz(spelling: str, of_water: GaussianResult) -> None:
-    assert Molecule.from_string(xyz(PARTS["water"], spelling)).symbols == of_water.molecule.symbols
+def test_xyz(spelling: str, ghost_result: GaussianResult) -> None:
+    assert Molecule.from_string(xyz(PARTS["water"], spelling)).symbols == ghost_result.molecule.symbols
 
 
-def test_molden_and_cube_have_no_nucleus_there(of_water: GaussianResult, tmp_path: Path) -> None:
-    text = molden_text(of_water)
+def test_molden_and_cube_have_no_nucleus_there(ghost_result: GaussianResult, tmp_path: Path) -> None:
+    text = molden_text(ghost_result)
     again = Molecule.from_text(text)
-    assert again.symbols == of_water.molecule.symbols and (again.charge, again.multiplicity) == (0, 1)
+    assert again.symbols == ghost_result.molecule.symbols and (again.charge, again.multiplicity) == (0, 1)
     assert Molecule.from_text(text.replace("Gh-F", "F").replace("Gh-H", "H")).symbols == again.symbols
-    write_density(tmp_path / "a.cube", of_water.molecule, wavefunction_of(of_water))
+    write_density(tmp_path / "a.cube", ghost_result.molecule, wavefunction_of(ghost_result))
     rows = [line.split()[:2] for line in (tmp_path / "a.cube").read_text().splitlines()[6:11]]
     assert [[int(number), float(charge)] for number, charge in rows] == [
         [8, 8.0],
@@ -271,22 +272,22 @@ def test_molden_and_cube_have_no_nucleus_there(of_water: GaussianResult, tmp_pat
     ]
 
 
-def test_report_and_checkpoint(of_water: GaussianResult, tmp_path: Path) -> None:
+def test_report_and_checkpoint(ghost_result: GaussianResult, tmp_path: Path) -> None:
     path = tmp_path / "a.html"
-    write_report(path, of_water)
+    write_report(path, ghost_result)
     page = path.read_text()
     assert "H<sub>2</sub>O" in page and "Gh-F4" in page and "3 atoms, 2 ghosts, 10 electrons" in page
     kept = tmp_path / "a.h5"
-    Checkpoint(kept, of_water.molecule, of_water.basis, "rhf", get_backend("cpu"))(of_water.state)
-    assert read_checkpoint(kept).molecule.symbols == of_water.molecule.symbols
+    Checkpoint(kept, ghost_result.molecule, ghost_result.basis, "rhf", get_backend("cpu"))(ghost_result.state)
+    assert read_checkpoint(kept).molecule.symbols == ghost_result.molecule.symbols
 
 
-def test_command_line(tmp_path: Path, of_water: GaussianResult) -> None:
+def test_command_line(tmp_path: Path, ghost_result: GaussianResult) -> None:
     (tmp_path / "a.xyz").write_text(xyz(PARTS["water"], "@{}"))
     words = ["energy", str(tmp_path / "a.xyz"), "-m", "hf", "-b", "def2-svp", "--fitting", "none", "--backend", "cpu"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0 and "5 atoms (2 ghosts)" in done.output and "Gh-F" in done.output
-    assert f"{of_water.energy:.12f}"[:12] in done.output
+    assert f"{ghost_result.energy:.12f}"[:12] in done.output
     refused = CliRunner().invoke(app, ["energy", str(tmp_path / "a.xyz"), "-m", "pm6"])
     assert isinstance(refused.exception, InputError) and "pm6 has no ghost atoms" in str(refused.exception)
 

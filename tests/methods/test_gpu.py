@@ -53,7 +53,7 @@ def test_open_shells(name: str, fitting: str, method: str) -> None:
 )
 @pytest.mark.parametrize("name", ["benzene", "alkane_08"])
 def test_options(name: str, options: dict[str, Any]) -> None:
-    """With the algebra in main memory (small molecules) and on the GPU."""
+    """The linear algebra of small molecules is done in main memory, that of large ones on the GPU."""
     mol = molecule(name)
     aux = basis("cc-pvdz-jkfit", mol)
     here, there = both(molecule=mol, method="rhf", basis=basis("cc-pvdz", mol), auxbasis=aux, **options)

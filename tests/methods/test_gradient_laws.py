@@ -18,7 +18,7 @@ GHOST = (["O", "H", "H", "@N"], np.concatenate([WATER[1], [[-1.0, 0.5, 3.0]]]))
 COARSE = (20, 50)
 """A grid coarse enough for its errors to be visible."""
 NO_FORCE = 1e-8
-"""Largest sum of forces, and torque without a grid, Hartree/Bohr and Hartree."""
+"""Largest sum of forces (Hartree/Bohr), and largest torque without a grid (Hartree)."""
 
 
 def water(charge: int = 0) -> Molecule:

@@ -235,7 +235,7 @@ def test_settings_of_a_grid_are_keywords() -> None:
         GridSettings.of({"rule": "becke"})
 
 
-def leave(*arguments: str) -> Any:
+def exit_status(*arguments: str) -> Any:
     with pytest.raises(SystemExit) as leaving:
         command(arguments)
     return leaving.value.code
@@ -259,7 +259,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     page = (DATA.parents[1] / "docs" / "methods" / "dft.md").read_text().split("[grid]\n")[1].split("```")[0]
     assert [line.split()[0] for line in page.splitlines()] == list(changed)
     job.write_text(lines + table)
-    assert not leave("run", str(job))
+    assert not exit_status("run", str(job))
     printed = capsys.readouterr().out
     mol = cuanto.Molecule.from_xyz(xyz)
     found = cuanto.energy(mol, "pbe", "sto-3g", fitting="none", backend="cpu", grid=GridSettings(**changed))
@@ -267,7 +267,7 @@ def test_a_job_has_a_table_of_the_grid(xyz: str, capsys: pytest.CaptureFixture[s
     (note,) = [note for note in found.notes if note.startswith("grid:")]
     assert note in printed and f"{found.energy:.6f}" in printed
     job.write_text(lines + table.replace("stratmann", "strat"))
-    assert leave("run", str(job)) == 2
+    assert exit_status("run", str(job)) == 2
     assert "job.toml: grid: unknown partition 'strat': choose becke" in capsys.readouterr().err
 
 
@@ -284,7 +284,7 @@ def test_dispersion_is_added(xyz: str, capsys: pytest.CaptureFixture[str]) -> No
     found = cuanto.energy(mol, "hf-d3bj", "sto-3g", fitting="none", backend="cpu")
     assert found.energy == pytest.approx(hartree_fock + Dispersion(mol, "hf", "d3bj").energy, abs=1e-9)
     given = ("-b", "sto-3g", "--fitting", "none", "--backend", "cpu", "--grid", "coarse")
-    assert not leave("energy", xyz, "-m", "b3lyp-d3bj", *given)
+    assert not exit_status("energy", xyz, "-m", "b3lyp-d3bj", *given)
     assert "dispersion" in capsys.readouterr().out
 
 
@@ -297,6 +297,6 @@ def test_dispersion_is_added(xyz: str, capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_bad_requests_are_one_line(method: str, line: str, xyz: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert leave("energy", xyz, "-m", method, "-b", "sto-3g", "--fitting", "none", "--backend", "cpu") == 2
+    assert exit_status("energy", xyz, "-m", method, "-b", "sto-3g", "--fitting", "none", "--backend", "cpu") == 2
     err = capsys.readouterr().err
     assert err.startswith("cuanto: ") and re.search(line, err) and err.count("\n") == 1

@@ -40,7 +40,7 @@ WRONG: dict[str, Any] = {
 }
 """Invalid values, by kind of option."""
 OTHER_MESSAGES = ("size", "charges")
-"""Kinds with other messages for plain data (texts such as 4GB, lists) than for Python objects."""
+"""Kinds of options whose messages differ between plain data (text such as 4GB, lists) and Python objects."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """By Python, for many molecules, by the command line, in a job and in a QCSchema input."""
+    """Invalid values are refused in Python, for many molecules, on the command line, in jobs and in QCSchema inputs."""
     option = OPTIONS[name]
     value, method = WRONG[option.kind], METHOD[option.scope.kinds[0]]
     with pytest.raises(InputError) as refused:
@@ -87,7 +87,7 @@ def test_every_option_is_checked_wherever_it_comes_from(name: str, capsys: pytes
     except InputError as error:
         assert str(refused.value) in str(error)
     else:
-        assert str(refused.value) in row.error  # what depends on the molecule
+        assert str(refused.value) in row.error  # values that can be checked only for a molecule
 
 
 @pytest.mark.parametrize("group", [CalculationOptions, ScfOptions])

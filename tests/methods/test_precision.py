@@ -14,9 +14,9 @@ from scf_cases import basis, molecule
 MIXED = 1e-7
 """Tolerance of mixed precision, Hartree."""
 ROUNDED = 0.06
-"""Relative rounding of a note, which has two digits."""
+"""Relative rounding error of a number in a note, which has two digits."""
 SECOND_ORDER = 1e-8
-"""Hartree: energy of a density in single precision, converged to a gradient of 1e-4, above the minimum."""
+"""Largest energy, in Hartree, of a single-precision density (gradient 1e-4) above the minimum."""
 
 
 @lru_cache

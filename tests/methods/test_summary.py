@@ -31,7 +31,7 @@ def result(request: pytest.FixtureRequest) -> Result:
 
 
 def test_copies_are_the_same_result(result: Result) -> None:
-    """Also their gradients, which are computed from the copy."""
+    """A copy has the same values, and the same gradient, which is computed from the copy."""
     for other in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
         assert type(other) is type(result) and str(other) == str(result) and other.notes == result.notes
         assert other.backend_name == "cpu" and other.keywords == result.keywords
@@ -168,5 +168,5 @@ def test_tables_and_qcschema_report_it_without_a_warning() -> None:
     (row,) = cuanto.energies([XYZ], "hf", "sto-3g", workers=0, backend="cpu", max_iterations=1)
     assert not row.converged and not row.error
     schema = compute("hf", "sto-3g").to_qcschema()
-    asked = {**schema, "keywords": {"max_iterations": 1, "backend": "cpu"}}
-    assert cuanto.compute(asked)["error"]["error_type"] == "convergence_error"
+    inputs = {**schema, "keywords": {"max_iterations": 1, "backend": "cpu"}}
+    assert cuanto.compute(inputs)["error"]["error_type"] == "convergence_error"

@@ -21,7 +21,7 @@ H  0.8610 -1.0567  0.0000
 
 @pytest.mark.parametrize("method", ["pbe", "b3lyp"])
 def test_bits_do_not_depend_on_threads(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels that are compiled meanwhile would add in another order: only those of tables are used."""
+    """Only table kernels are used: specialised ones that replace them during a run would add in another order."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     molecule, found = cuanto.Molecule.from_string(METHANOL), set()
     for threads in (1, 2, 3, 2):

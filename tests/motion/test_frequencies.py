@@ -27,10 +27,10 @@ from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.tasks import evaluate_task, plain_arguments, plain_guess, plain_molecule
 from paths import ROOT
 from scripted import PATHS, wait_until
-from vibrating import HF, PLANAR, PM6, WATER, water
+from vibration_cases import HF, PLANAR, PM6, WATER, water
 
 TOLERANCE = 0.5
-"""cm^-1."""
+"""Largest difference of wavenumbers, cm^-1."""
 OPEN_SHELL = Molecule.from_string("3\n\nN 0 0 0.14\nH 0 0.80 -0.50\nH 0 -0.80 -0.50\n", multiplicity=2)
 
 

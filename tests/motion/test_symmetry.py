@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations, is_linear, symmetry_of
-from vibrating import rotated
+from vibration_cases import rotated
 
 GROUPS = {
     "H2O": ("C2v", 2),

@@ -20,7 +20,7 @@ from cuanto.motion.vibrations import Vibrations, analyse
 from cuanto.units import BOLTZMANN
 
 AGREEMENT = 1e-6
-"""Hartree."""
+"""Largest difference of energies, Hartree."""
 MOLECULES = {
     "nonlinear": Molecule.from_string("3\n\nO 0 0 0.1\nH 0 0.8 -0.5\nH 0 -0.7 -0.5\n"),
     "linear": Molecule.from_string("3\n\nC 0 0 0\nO 0 0 1.16\nS 0 0 -1.56\n"),

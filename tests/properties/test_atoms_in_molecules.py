@@ -26,7 +26,7 @@ def compute(molecule: Molecule, method: str = "hf", basis: str = "sto-3g", **opt
 
 
 def regular_hirshfeld(found: GaussianResult) -> Array:
-    """The same shares on a regular grid, with free atoms from the guess; core electrons are sampled badly."""
+    """Hirshfeld charges on a regular grid, with the free atoms of the guess; core electrons are sampled badly."""
     box = Box.around(found.molecule.R_ax, spacing=0.12, margin=6.0)
     rho = density_on_grid(found.basis, found.coefficients, found.occupations, box).reshape(-1)
     R_gx = np.stack(np.meshgrid(*box.axes, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -64,7 +64,7 @@ def test_hirshfeld_charges_of_water() -> None:
 
 @pytest.mark.parametrize("molecule", [WATER, "2\n\nLi 0 0 0\nH 0 0 1.6\n"])
 def test_small_and_large_molecules_are_integrated_alike(molecule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the points of each atom with NumPy, and on the molecular grid with kernels; a finer grid changes nothing."""
+    """Small molecules on atomic points with NumPy, large ones on the grid with kernels; finer grids agree."""
     found = compute(Molecule.from_string(molecule), "hf", "def2-svp")
     small = found.hirshfeld_charges
     electrons = []
@@ -86,7 +86,7 @@ def test_ghosts_have_no_share() -> None:
     ("text", "order"), [(WATER, 1.0), ("2\n\nN 0 0 0\nN 0 0 1.1\n", 3.0), ("2\nmult=3\nO 0 0 0\nO 0 0 1.2\n", 2.0)]
 )
 def test_mayer_bond_orders(text: str, order: float) -> None:
-    """In a minimal basis they are close to what chemists draw."""
+    """In a minimal basis they are close to the integers of a structural formula."""
     found = compute(Molecule.from_string(text))
     B_ab = found.bond_orders
     assert B_ab[0, 1] == pytest.approx(order, abs=0.06)

@@ -98,8 +98,8 @@ def test_the_formula_and_the_sum() -> None:
 
 def test_ghosts_take_no_part() -> None:
     alone = Molecule(["O", "H"], [[0, 0, 0], [0, 0, 1.8]], charge=-1)
-    beside = Molecule(["O", "H", "Gh-N"], [[0, 0, 0], [0, 0, 1.8], [0, 1.0, 0]], charge=-1)
-    charges = cm5(beside, np.array([-1.2, 0.2, 0.0]))
+    with_ghost = Molecule(["O", "H", "Gh-N"], [[0, 0, 0], [0, 0, 1.8], [0, 1.0, 0]], charge=-1)
+    charges = cm5(with_ghost, np.array([-1.2, 0.2, 0.0]))
     np.testing.assert_allclose(charges, [*cm5(alone, np.array([-1.2, 0.2])), 0.0], rtol=0, atol=1e-14)
 
 

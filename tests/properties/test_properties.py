@@ -15,7 +15,7 @@ from scf_cases import record, run_record, water
 
 TIGHT: dict[str, Any] = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
 DIPOLE = 1e-5
-"""Debye."""
+"""Tolerance of dipole moments against another program, Debye."""
 CASES = [
     ("rhf_sto3g_631gss", {"molecule": "benzene", "basis": "sto-3g"}),
     ("rhf_ccpvdz", {"molecule": "alkane_03", "fitting": "RI-J and RI-K"}),
@@ -39,42 +39,42 @@ def test_properties_of_the_reference(file: str, wanted: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["pure", "cartesian"])
-def of_water(request: pytest.FixtureRequest) -> Result:
+def water_result(request: pytest.FixtureRequest) -> Result:
     mol, orbital = water(request.param)
     return cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", **TIGHT)
 
 
-def test_charges_add_up(of_water: Result) -> None:
-    for charges in (of_water.mulliken_charges, of_water.loewdin_charges):
+def test_charges_add_up(water_result: Result) -> None:
+    for charges in (water_result.mulliken_charges, water_result.loewdin_charges):
         assert abs(charges.sum()) < 1e-9
         assert charges[0] < -0.1 and charges[1:].min() > 0.05
 
 
-def test_loewdin_charges_do_not_depend_on_the_order_of_functions(of_water: Result) -> None:
+def test_loewdin_charges_do_not_depend_on_the_order_of_functions(water_result: Result) -> None:
     """Loewdin populations from S^1/2 D S^1/2, with the root of S computed independently from singular vectors."""
-    S = cuanto.integrals.overlap(of_water.basis, backend="cpu")
+    S = cuanto.integrals.overlap(water_result.basis, backend="cpu")
     norm = 1.0 / np.sqrt(np.diag(S))
     L = np.linalg.cholesky(S * np.outer(norm, norm))
     U, s, _ = np.linalg.svd(L)
-    D = of_water.density[0] / np.outer(norm, norm)
+    D = water_result.density[0] / np.outer(norm, norm)
     root = U @ np.diag(s) @ U.T
     electrons = np.diag(root @ D @ root)
-    atoms = properties.density.atom_of_function(of_water.basis)
-    charges = of_water.molecule.numbers - np.bincount(atoms, weights=electrons)
-    assert np.abs(charges - of_water.loewdin_charges).max() < 1e-9
+    atoms = properties.density.atom_of_function(water_result.basis)
+    charges = water_result.molecule.numbers - np.bincount(atoms, weights=electrons)
+    assert np.abs(charges - water_result.loewdin_charges).max() < 1e-9
 
 
-def test_dipole_of_an_ion_is_about_its_centre_of_mass(of_water: Result) -> None:
-    mol, shift = of_water.molecule, np.array([1.0, -2.0, 0.5])
+def test_dipole_of_an_ion_is_about_its_centre_of_mass(water_result: Result) -> None:
+    mol, shift = water_result.molecule, np.array([1.0, -2.0, 0.5])
     moved = cuanto.Molecule(mol.symbols, mol.R_ax + shift)
-    basis = cuanto.Basis.from_shells(of_water.basis.shells, moved.R_ax)
-    mu = properties.dipole(moved, basis, of_water.state.D_spq, of_water.backend)
-    assert np.abs(mu - of_water.dipole).max() < 1e-9
-    D_spq = 0.9 * of_water.state.D_spq  # a charge of +1
+    basis = cuanto.Basis.from_shells(water_result.basis.shells, moved.R_ax)
+    mu = properties.dipole(moved, basis, water_result.state.D_spq, water_result.backend)
+    assert np.abs(mu - water_result.dipole).max() < 1e-9
+    D_spq = 0.9 * water_result.state.D_spq  # a charge of +1
     here, there = (cuanto.Molecule(mol.symbols, R_ax, 1) for R_ax in (mol.R_ax, moved.R_ax))
-    still = properties.dipole(here, of_water.basis, D_spq, of_water.backend)
-    assert np.abs(properties.dipole(there, basis, D_spq, of_water.backend) - still).max() < 1e-9
-    unshifted = properties.dipole(mol, of_water.basis, D_spq, of_water.backend)
+    still = properties.dipole(here, water_result.basis, D_spq, water_result.backend)
+    assert np.abs(properties.dipole(there, basis, D_spq, water_result.backend) - still).max() < 1e-9
+    unshifted = properties.dipole(mol, water_result.basis, D_spq, water_result.backend)
     mass_a = np.array([15.999, 1.008, 1.008])
     assert np.abs(unshifted - still - mass_a @ mol.R_ax / mass_a.sum()).max() < 1e-9
 
@@ -95,7 +95,7 @@ def test_spin_of_orthogonal_orbitals_is_exact() -> None:
 
 
 def test_quadrupole_moment_against_pyscf() -> None:
-    """Of an ion, about its centre of mass; second moments are traced, the quadrupole is traceless."""
+    """Moments of an ion about its centre of mass; second moments have a trace, the quadrupole moment has none."""
     from pyscf import gto
 
     mol = cuanto.Molecule.from_string("3\n\nO 0.3 0 0.117\nH 0 0.757 -0.469\nH 0.1 -0.757 -0.469\n", charge=1)
@@ -113,9 +113,9 @@ def test_quadrupole_moment_against_pyscf() -> None:
     assert abs(np.trace(found.quadrupole)) < 1e-12
 
 
-def test_second_moments_do_not_depend_on_the_origin(of_water: Result) -> None:
-    mol, shift = of_water.molecule, np.array([1.0, -2.0, 0.5])
+def test_second_moments_do_not_depend_on_the_origin(water_result: Result) -> None:
+    mol, shift = water_result.molecule, np.array([1.0, -2.0, 0.5])
     moved = cuanto.Molecule(mol.symbols, mol.R_ax + shift)
-    basis = cuanto.Basis.from_shells(of_water.basis.shells, moved.R_ax)
-    there = properties.second_moments(moved, basis, of_water.state.D_spq, of_water.backend)
-    np.testing.assert_allclose(there, of_water.second_moments, rtol=0, atol=1e-9)
+    basis = cuanto.Basis.from_shells(water_result.basis.shells, moved.R_ax)
+    there = properties.second_moments(moved, basis, water_result.state.D_spq, water_result.backend)
+    np.testing.assert_allclose(there, water_result.second_moments, rtol=0, atol=1e-9)

@@ -19,7 +19,7 @@ from cuanto.report import write_report
 from cuanto.units import BOHR_IN_ANGSTROM
 from fitting_cases import DATA, molecule
 from oracles.grid import functions_at
-from vibrating import PM6, WATER
+from vibration_cases import PM6, WATER
 
 pytestmark = pytest.mark.skipif(
     browser_paths() is None, reason="the browser test was left out: Debian's chromium and chromium-driver are missing"

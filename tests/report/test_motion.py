@@ -13,7 +13,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.vibrations import read_hessian, write_hessian
 from cuanto.report import report_html
 from cuanto.report.motion import band_heights
-from vibrating import PLANAR, PM6, WATER
+from vibration_cases import PLANAR, PM6, WATER
 
 
 def data_of(html: str) -> dict[str, object]:

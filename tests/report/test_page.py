@@ -370,7 +370,7 @@ def test_packed_orbitals() -> None:
 
 
 def test_a_page_of_caffeine_is_small() -> None:
-    """With orbitals that fill the whole box."""
+    """Even if orbitals fill the whole box."""
     mol = molecule("caffeine")
     basis = Basis("def2-svp", mol)
     C_spm = np.random.default_rng(4).normal(scale=0.1, size=(1, basis.nbf, 2))

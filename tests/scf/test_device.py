@@ -159,7 +159,7 @@ def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.Mon
 
 
 def test_a_batch_is_extrapolated_like_each_of_its_calculations() -> None:
-    """On the device. The errors of one calculation shrink, those of the other do not; early entries are dropped."""
+    """The errors of one calculation shrink and those of the other do not; early entries are dropped."""
     rng, device = np.random.default_rng(6), Device()
     together, alone = History(4, device, batched=True), [History(4, get_backend("cpu")) for _ in range(2)]
     for k in range(7):

@@ -34,7 +34,7 @@ class Cosine:
         return cos(current.x) if cos(current.x) > self.lowest else None
 
 
-def test_until_it_is_converged() -> None:
+def test_the_loop_ends_at_convergence() -> None:
     *_, last = found = list(iterations(Cosine(), 1.0, 200))
     assert last.converged and last.x == pytest.approx(0.7390851332151607, abs=1e-9)
     assert [result.iteration for result in found] == list(range(1, len(found) + 1))
@@ -51,6 +51,6 @@ def test_no_step_follows_the_last_iteration() -> None:
     assert list(iterations(map_, 1.0, 0)) == []
 
 
-def test_where_no_point_follows() -> None:
+def test_the_loop_ends_without_a_next_point() -> None:
     found = list(iterations(Cosine(lowest=0.6), 1.0, 200))
     assert len(found) == 1 and not found[0].converged  # cos 1 = 0.54

@@ -25,7 +25,7 @@ from scf_cases import (
     DIPOLE,
     N2_STRETCHED,
     basis,
-    how,
+    options_for,
     problem_in_core,
     record,
     records,
@@ -50,7 +50,7 @@ KNOWN_STATES = [r for r in records("cuo_uhf") if EVERY_CASE or r["basis"] == "st
 @pytest.mark.parametrize("given", KNOWN_STATES, ids=title)
 def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
     """The lowest state by descent and leaving saddle points; 2Pi without that, or from its orbitals."""
-    found, states = run_in_core(given, **{"stability": "check", **how(given)})
+    found, states = run_in_core(given, **{"stability": "check", **options_for(given)})
     assert found.converged and states[-1].converged
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
@@ -65,7 +65,7 @@ def test_every_known_state_of_copper_oxide(given: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_copper_oxide_by_direct_integrals() -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
-    found = run_record(given, **how(given))
+    found = run_record(given, **options_for(given))
     assert found.converged and abs(found.energy - given["energy"]) < ENERGY
 
 
@@ -79,11 +79,11 @@ def test_descent_alone_reaches_convergence(monkeypatch: pytest.MonkeyPatch) -> N
     """
     monkeypatch.setattr(accelerator, "GIVE_UP_ITERATIONS", 6)
     given = record("cuo_uhf", basis="sto-3g", cartesian=True, label=None)
-    rescued, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
-    assert rescued.converged
+    found, states = run_in_core(given, atomic_charges=[1, -1], max_iterations=200)
+    assert found.converged
     assert {"diis", "descent"} <= steps(states)
     first = next(state for state in states if state.step == "descent")
-    assert rescued.energy < first.energy
+    assert found.energy < first.energy
 
 
 def test_adiis_converges_where_diis_does_not() -> None:
@@ -92,25 +92,29 @@ def test_adiis_converges_where_diis_does_not() -> None:
     orbital = basis("def2-svp", mol)
     mixed: dict[str, Any] = {**DIRECT, "storage": "stored", "guess_mixing": 1.0, "gradient_tolerance": 1e-6}
     taken: dict[str, list[State]] = {name: [] for name in ("diis", "auto", "adiis")}
-    astray, rescued, other = (
+    unconverged, with_adiis, only_adiis = (
         cuanto.energy(mol, "uhf", orbital, **mixed, accelerator=name, on_iteration=states.append)
         for name, states in taken.items()
     )
-    assert not astray.converged and astray.iterations == 100
-    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # and it is not approaching it
-    assert rescued.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
-    assert rescued.energy < astray.energy - 0.1
-    assert other.converged and "descent" not in steps(taken["adiis"]) and abs(other.energy - rescued.energy) < ENERGY
+    assert not unconverged.converged and unconverged.iterations == 100
+    assert min(state.gradient for state in taken["diis"][50:]) > 1e-3  # DIIS is not approaching convergence
+    assert with_adiis.converged and {"diis", "adiis"} <= steps(taken["auto"]) and "descent" not in steps(taken["auto"])
+    assert with_adiis.energy < unconverged.energy - 0.1
+    assert (
+        only_adiis.converged
+        and "descent" not in steps(taken["adiis"])
+        and abs(only_adiis.energy - with_adiis.energy) < ENERGY
+    )
 
 
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf"])
 def test_orbitals_of_another_density_are_never_called_converged(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Canonical orbitals in which an occupied one is slightly mixed with an empty one no longer belong to the
     energy."""
-    genuine, angles = loop.diagonalise_blocks, [0.0]
+    original, angles = loop.diagonalise_blocks, [0.0]
 
     def rotated(*given: Any) -> tuple[Any, Any]:
-        found_jm, levels = genuine(*given)
+        found_jm, levels = original(*given)
         homo, lumo, t = mol.nelectron // 2 - 1, mol.nelectron // 2, angles[0]
         pair = found_jm[:, [homo, lumo]]
         found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
@@ -133,12 +137,12 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
 @pytest.mark.parametrize("options", [{"accelerator": "diis"}, {"accelerator": "descent"}, {}])
 def test_failure_to_converge_is_reported(options: dict[str, Any]) -> None:
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
-    astray, states = run_in_core(given, max_iterations=12, **options)
-    assert not astray.converged and astray.iterations == 12
+    unconverged, states = run_in_core(given, max_iterations=12, **options)
+    assert not unconverged.converged and unconverged.iterations == 12
     assert not any(state.converged for state in states)
 
 
-def test_when_an_accelerator_is_lost() -> None:
+def test_when_an_accelerator_gives_up() -> None:
     def feed(watched: bool, energies: Any, gradients: Any) -> int:
         mine = Accelerator(ScfOptions(), HOST, watched)
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
@@ -194,7 +198,7 @@ def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, cap
     assert kept(1e9) == 12 and not caplog.records
     assert kept((diis.OTHER_MATRICES + 3 * 5) * matrix) == 5
     assert len(caplog.messages) == 1 and "keeps 5 instead of 12" in caplog.messages[0]
-    assert kept(0.0) == 2 and "memory is short" in caplog.messages[2]
+    assert kept(0.0) == 2 and "of memory are missing" in caplog.messages[2]
 
 
 def test_easy_molecules_need_no_descent() -> None:
@@ -207,16 +211,16 @@ def test_easy_molecules_need_no_descent() -> None:
 def test_dipole_moments_must_converge() -> None:
     criteria = Criteria(1e-9, 1e-5, 1e-6, lambda change: float(abs(change)))
     assert criteria.met(1e-10, 1e-6) and not criteria.met(1e-8, 1e-6) and not criteria.met(1e-10, np.nan)
-    assert criteria.met(5e-9, 1e-6, energy=-3000.0)  # what rounding leaves of such an energy
+    assert criteria.met(5e-9, 1e-6, energy=-3000.0)  # large energies have larger rounding errors
     assert criteria.dipole_converged(7e-7, 1e-5) and not criteria.dipole_converged(2e-6, 1e-5)
     assert criteria.dipole_converged(2e-7, 1e-7) and not criteria.dipole_converged(
         7e-7, 8e-7
     )  # steps that hardly shrink take many iterations
     given = record("open_shell", molecule="NO2", method="UHF", basis="cc-pvdz", label=None)
-    careless, careful = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
-    assert careless.iterations < careful.iterations
-    assert np.abs(careful.dipole_debye - given["dipole_debye"]).max() < DIPOLE
-    assert np.abs(careless.dipole_debye - given["dipole_debye"]).max() > DIPOLE
+    loose, strict = (run_in_core(given, dipole_tolerance=limit)[0] for limit in (1.0, 4e-6))
+    assert loose.iterations < strict.iterations
+    assert np.abs(strict.dipole_debye - given["dipole_debye"]).max() < DIPOLE
+    assert np.abs(loose.dipole_debye - given["dipole_debye"]).max() > DIPOLE
 
 
 def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:
@@ -239,7 +243,7 @@ def test_random_rotations_break_a_symmetry_in_the_same_way_every_time() -> None:
 def test_iron_hexaaqua_ion() -> None:
     """A quintet of six d electrons; the reference is PySCF's, from the same shells."""
     (given,) = records("hard_uhf")
-    found = run_record(given, **how(given))
+    found = run_record(given, **options_for(given))
     assert found.converged and found.iterations <= 30
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
@@ -316,6 +320,6 @@ def test_a_flat_valley_has_one_energy() -> None:
     """CuO in pure STO-3G: with a curvature of 1e-5, a gradient of 1e-6 leaves an error of 2e-8 Hartree that depends on
     the steps."""
     given = record("cuo_uhf", basis="sto-3g", cartesian=False, label=None)
-    found = [run_in_core(given, **how(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
+    found = [run_in_core(given, **options_for(given), diagonaliser=way)[0] for way in ("full", "pseudo")]
     assert all(result.converged for result in found)
     assert abs(found[0].energy - found[1].energy) < 1e-9

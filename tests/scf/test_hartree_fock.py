@@ -21,8 +21,8 @@ from scf_cases import (
     N2_STRETCHED,
     ZWITTERION,
     basis,
-    how,
     molecule,
+    options_for,
     oracle,
     record,
     records,
@@ -34,7 +34,7 @@ from tolerances import ENERGY
 
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 CHARGE = 1e-5
-"""Electrons, and <S^2>, against another program."""
+"""Tolerance of charges (electrons) and <S^2> against another program."""
 
 
 def label(given: dict[str, Any]) -> str:
@@ -42,15 +42,15 @@ def label(given: dict[str, Any]) -> str:
     return f"{given['molecule']}-{given['basis']}-{given['fitting'][:13]}-{form}"
 
 
-def plain(given: dict[str, Any]) -> bool:
+def reached_by_default(given: dict[str, Any]) -> bool:
     """Whether the default guess leads to the recorded solution."""
     return given["method"] in ("RHF", "UHF") and "label" not in given and given["molecule"] != "CuO"
 
 
-EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if plain(r)]
+EVERY = [r for file in ("rhf_sto3g_631gss", "rhf_ccpvdz", "open_shell") for r in records(file) if reached_by_default(r)]
 SMALL = [r for r in EVERY if r["nbf"] <= 62 or (r["nbf"] <= 114 and r["auxbasis"])]
 LARGE = [r for r in EVERY if r not in SMALL and (r["nbf"] <= 130 or r["molecule"] == "naphthalene")]
-"""Longer alkanes and ribavirin: `tools/compare_diagonalisers.py --functions 500`."""
+"""Records of larger molecules; still larger ones are compared by `tools/compare_diagonalisers.py --functions 500`."""
 
 
 def check(given: dict[str, Any]) -> None:
@@ -76,31 +76,31 @@ def test_energies_of_the_reference_for_larger_molecules(given: dict[str, Any]) -
 
 
 @pytest.fixture(scope="module")
-def of_water() -> Result:
+def water_result() -> Result:
     return cuanto.energy(water()[0], "hf", water()[1], **DIRECT)
 
 
-def test_energy_does_not_depend_on_place_and_direction(of_water: Result) -> None:
+def test_energy_does_not_depend_on_place_and_direction(water_result: Result) -> None:
     for seed in (1, 2):
-        copy = rotated(of_water.molecule, seed)
+        copy = rotated(water_result.molecule, seed)
         again = cuanto.energy(copy, "hf", basis("cc-pvdz", copy), **DIRECT)
-        assert abs(again.energy - of_water.energy) < 1e-9
+        assert abs(again.energy - water_result.energy) < 1e-9
 
 
-def test_reported_energy_belongs_to_the_reported_density(of_water: Result) -> None:
+def test_reported_energy_belongs_to_the_reported_density(water_result: Result) -> None:
     """Recompute the energy from the reported orbitals, without increments and with tight screening."""
-    C, n, orbital = of_water.coefficients[0], of_water.occupations[0], of_water.basis
+    C, n, orbital = water_result.coefficients[0], water_result.occupations[0], water_result.basis
     D = (C * n) @ C.T
-    assert np.abs(D - of_water.density[0]).max() < 1e-12
+    assert np.abs(D - water_result.density[0]).max() < 1e-12
     J, K = DirectJK(orbital, backend="cpu", threshold=1e-16)(D)
     h = cuanto.integrals.kinetic(orbital, backend="cpu")
-    h = h + cuanto.integrals.nuclear(orbital, of_water.molecule, backend="cpu")
-    energy = float(np.sum(D * (h + 0.5 * J - 0.25 * K))) + of_water.molecule.nuclear_repulsion()
-    assert abs(energy - of_water.energy) < 1e-10
-    assert abs(sum(of_water.energies.values()) - of_water.energy) < 1e-12
+    h = h + cuanto.integrals.nuclear(orbital, water_result.molecule, backend="cpu")
+    energy = float(np.sum(D * (h + 0.5 * J - 0.25 * K))) + water_result.molecule.nuclear_repulsion()
+    assert abs(energy - water_result.energy) < 1e-10
+    assert abs(sum(water_result.energies.values()) - water_result.energy) < 1e-12
     F, S = h + J - 0.5 * K, cuanto.integrals.overlap(orbital, backend="cpu")
     assert np.abs(C.T @ S @ C - np.eye(len(n))).max() < 1e-11
-    assert np.abs(C.T @ F @ C - np.diag(of_water.orbital_energies[0])).max() < 1e-5
+    assert np.abs(C.T @ F @ C - np.diag(water_result.orbital_energies[0])).max() < 1e-5
     assert np.abs(F @ D @ S - S @ D @ F).max() < 1e-5
 
 
@@ -133,22 +133,22 @@ def test_convergence_needs_energy_and_gradient() -> None:
     ],
     ids=str,
 )
-def test_all_algorithms_give_the_same_energy(options: dict[str, Any], of_water: Result) -> None:
-    again = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, **options)
-    assert again.converged and abs(again.energy - of_water.energy) < 1e-9
-    assert np.abs(again.orbital_energies - of_water.orbital_energies).max() < 1e-5
+def test_all_algorithms_give_the_same_energy(options: dict[str, Any], water_result: Result) -> None:
+    again = cuanto.energy(water_result.molecule, "hf", water_result.basis, **DIRECT, **options)
+    assert again.converged and abs(again.energy - water_result.energy) < 1e-9
+    assert np.abs(again.orbital_energies - water_result.orbital_energies).max() < 1e-5
 
 
-def test_mixed_precision_stays_near_double(of_water: Result) -> None:
-    mixed = cuanto.energy(of_water.molecule, "hf", of_water.basis, **DIRECT, precision="mixed")
-    assert mixed.converged and abs(mixed.energy - of_water.energy) < 1e-7
+def test_mixed_precision_stays_near_double(water_result: Result) -> None:
+    mixed = cuanto.energy(water_result.molecule, "hf", water_result.basis, **DIRECT, precision="mixed")
+    assert mixed.converged and abs(mixed.energy - water_result.energy) < 1e-7
     assert "mixed precision of direct J and K" in mixed.notes[-1]
 
 
-def test_unrestricted_singlet_equals_restricted(of_water: Result) -> None:
+def test_unrestricted_singlet_equals_restricted(water_result: Result) -> None:
     for method in ("uhf", "rohf"):
-        other = cuanto.energy(of_water.molecule, method, of_water.basis, **DIRECT)
-        assert other.converged and abs(other.energy - of_water.energy) < 1e-9 and abs(other.s_squared) < 1e-6
+        other = cuanto.energy(water_result.molecule, method, water_result.basis, **DIRECT)
+        assert other.converged and abs(other.energy - water_result.energy) < 1e-9 and abs(other.s_squared) < 1e-6
 
 
 @pytest.mark.filterwarnings("ignore")  # PySCF leaves files open
@@ -182,25 +182,25 @@ def test_smeared_occupations_have_the_free_energy_of_pyscf(method: str) -> None:
     assert ours.energies["entropy"] < -0.01
 
 
-def test_fixed_occupations(of_water: Result) -> None:
-    mol, orbital = of_water.molecule, of_water.basis
+def test_fixed_occupations(water_result: Result) -> None:
+    mol, orbital = water_result.molecule, water_result.basis
     same = cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=[[2] * 5])
-    assert abs(same.energy - of_water.energy) < 1e-9
+    assert abs(same.energy - water_result.energy) < 1e-9
     spread = cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=[[2, 2, 2, 2, 1.5, 0.5]])
-    assert spread.converged and spread.energy > of_water.energy + 0.05
+    assert spread.converged and spread.energy > water_result.energy + 0.05
     assert abs(np.sum(spread.density[0] * cuanto.integrals.overlap(orbital, backend="cpu")) - 10) < 1e-10
     for given, message in (([[2] * 4], "add up to 8"), ([[3, 2, 2, 2, 1]], "from 0 to 2"), ([[1] * 5] * 2, "1 spin")):
         with pytest.raises(InputError, match=message):
             cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=given)
 
 
-def test_nearly_dependent_functions_are_left_out(of_water: Result) -> None:
+def test_nearly_dependent_functions_are_left_out(water_result: Result) -> None:
     """Doubled shells add nothing: same energy, and the result says what was dropped."""
-    orbital = of_water.basis
+    orbital = water_result.basis
     shells = [shell for shell in orbital.shells for _ in range(1 + (shell.l == 0))]
     doubled = cuanto.Basis.from_shells(shells, orbital.R_ax, symbols=orbital.symbols)
-    again = cuanto.energy(of_water.molecule, "hf", doubled, **DIRECT, guess="core")
-    assert again.converged and abs(again.energy - of_water.energy) < 1e-8
+    again = cuanto.energy(water_result.molecule, "hf", doubled, **DIRECT, guess="core")
+    assert again.converged and abs(again.energy - water_result.energy) < 1e-8
     assert again.notes[-1] == "7 linearly dependent combinations left out: overlap eigenvalues below 1e-07"
 
 
@@ -227,7 +227,7 @@ def test_an_unstable_state_is_found_and_left() -> None:
     assert abs(checked.energy - saddle["energy"]) < ENERGY
     assert checked.state.curvature is not None and checked.state.curvature < -1e-4
     assert any("NOT a minimum" in note for note in checked.notes)
-    followed = run_record(lower, **how(lower))
+    followed = run_record(lower, **options_for(lower))
     assert followed.converged and abs(followed.energy - lower["energy"]) < ENERGY
     assert followed.state.curvature is not None and followed.state.curvature > 0
     assert abs(followed.s_squared - lower["S2"]) < 1e-3

@@ -28,7 +28,7 @@ def test_steps_are_downhill_and_within_the_radius() -> None:
 
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf", "pbe"])
 def test_newton_steps_reach_the_energy_of_diis(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an accelerator that gives up at once."""
+    """The accelerator gives up at once, so that only Newton steps are taken."""
     mol = cuanto.Molecule.from_string(WATER, charge=int(method != "rhf"))
     given: dict[str, Any] = {**DIRECT, "dipole_tolerance": 1e-6}
     plain = cuanto.energy(mol, method, "sto-3g", **given)

@@ -13,7 +13,7 @@ from cuanto.errors import InputError
 from cuanto.scf import rotations
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.state import State
-from scf_cases import PI, basis, how_to_count, molecule, record, run_in_core, run_record, water
+from scf_cases import PI, basis, molecule, options_for_counting, record, run_in_core, run_record, water
 
 HOST = get_backend("cpu")
 VARIANTS = ["refined", "block", "two-kernel", "jacobi"]
@@ -159,7 +159,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("open_shell", {"molecule": "NO2", **OPEN}, {}),
     ("open_shell", {"molecule": "NO2", **OPEN}, {"method": "rohf", "level_shift": 0.2}),
 ]
-"""Small ones; `tools/compare_diagonalisers.py` goes through all records."""
+"""Records of small molecules; `tools/compare_diagonalisers.py` compares all."""
 
 
 def case_title(case: Any) -> str:
@@ -200,7 +200,9 @@ def test_pseudo_and_full_agree_in_unrestricted_kohn_sham(name: str, functional: 
 @pytest.mark.parametrize(("basis_name", "cartesian"), [("sto-3g", False), ("sto-3g", True), ("6-31g**", False)])
 def test_both_diagonalisers_find_the_same_of_several_states(basis_name: str, cartesian: bool) -> None:
     given = record("cuo_uhf", basis=basis_name, cartesian=cartesian, label=None if basis_name == "sto-3g" else PI)
-    full, pseudo = (run_in_core(given, **how_to_count(given), diagonaliser=way)[0] for way in ("full", "pseudo"))
+    full, pseudo = (
+        run_in_core(given, **options_for_counting(given), diagonaliser=way)[0] for way in ("full", "pseudo")
+    )
     assert full.converged and pseudo.converged and abs(pseudo.energy - full.energy) < 1e-9
     assert pseudo.iterations <= 1.3 * full.iterations
 

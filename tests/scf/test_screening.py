@@ -65,18 +65,18 @@ def test_restricted_open_shells() -> None:
         {"guess": "core"},
     ],
 )
-def test_a_guess_is_not_searched_for_others(given: dict[str, Any]) -> None:
+def test_there_is_no_search_with_a_given_guess(given: dict[str, Any]) -> None:
     result = cuanto.energy(B2, "uhf", def2_svp(B2), **EXACT, **given)
     assert note(result) is None and "search" not in result.timings.seconds
 
 
-def test_orbitals_are_not_searched_for_others() -> None:
+def test_there_is_no_search_with_given_orbitals() -> None:
     plain = cuanto.energy(B2, "uhf", def2_svp(B2), **EXACT, search="none")
     again = cuanto.energy(B2, "uhf", def2_svp(B2), **EXACT, guess=plain)
     assert note(again) is None and abs(again.energy - plain.energy) < ENERGY
 
 
-def test_moving_atoms_are_not_searched() -> None:
+def test_there_is_no_search_while_atoms_move() -> None:
     """Steps of optimisations and dynamics and displacements of Hessians keep the state that they began with."""
     plain = cuanto.energy(B2, "uhf", def2_svp(B2), **EXACT, search="none")
     moving = gradient_along_path(B2, "uhf", def2_svp(B2), **EXACT)
@@ -84,8 +84,8 @@ def test_moving_atoms_are_not_searched() -> None:
     assert note(cuanto.gradient(B2, "uhf", def2_svp(B2), **EXACT)) is not None
 
 
-def test_other_molecules_are_not_searched() -> None:
-    """Not even unrestricted: same iterations, same bits."""
+def test_there_is_no_search_for_other_molecules() -> None:
+    """Unrestricted water takes the same iterations to bitwise the same energy with and without the search."""
     water = Molecule.from_string(WATER)
     found, plain = (
         cuanto.energy(water, "uhf", basis("cc-pvdz", water), **EXACT, search=search) for search in ("auto", "none")
@@ -94,7 +94,7 @@ def test_other_molecules_are_not_searched() -> None:
     assert "search" not in found.timings.seconds
 
 
-def test_closed_shells_are_not_searched() -> None:
+def test_there_is_no_search_for_closed_shells() -> None:
     assert Calculation.of(Request.of(B2, "uhf", def2_svp(B2), **EXACT)).searches
     singlet = Molecule.from_string("2\n\nCu 0 0 0\nH 0 0 1.463\n")
     assert not Calculation.of(Request.of(singlet, "rhf", def2_svp(singlet), **EXACT)).searches
@@ -117,7 +117,7 @@ def test_the_cost_is_bounded(method: str, points: int) -> None:
 
 
 def test_record_of_the_benchmark() -> None:
-    """At least as low as PySCF, also after following instabilities, in 95 % of 80 calculations."""
+    """Energies are at least as low as those of PySCF with stability analysis in 95 % of 80 calculations."""
     record = json.loads((ROOT / "benchmarks" / "results" / "lower_states_cpu.json").read_text())
     rows = record["cases"]
     assert len({row["molecule"] for row in rows}) == 40

@@ -67,6 +67,10 @@ def test_the_symmetric_basis_depends_smoothly_on_the_geometry() -> None:
         U_pj = smooth_directions(frame, S_pq)
         assert np.allclose(U_pj @ U_pj.T, np.eye(len(U_pj)), atol=1e-12)
         rotated.append(frame.X_pm @ U_pj.T)
+        symmetric = make_frame(S_pq, 1e-7, HOST, symmetric=True)
+        assert symmetric.symmetric and np.allclose(symmetric.X_pm, rotated[-1], atol=1e-12)
+        shortened = make_frame(S_pq, 0.1, HOST, symmetric=True)
+        assert shortened.dropped and not shortened.symmetric
     assert np.abs(rotated[0] - rotated[1]).max() < 1e-4
     assert len(Secants()) == 0
 

@@ -70,10 +70,10 @@ def test_orbitals_of_molecules() -> None:
         o = int(layout.core_charges.sum()) // 2
         assert np.abs(C.T @ C - np.eye(len(C))).max() < 1e-12
         assert eps[:o].max() < -0.2 < eps[o:].min()
-        of_molecule = np.zeros(one.natom, dtype=int)
+        molecule_of_atom = np.zeros(one.natom, dtype=int)
         for k, atoms in enumerate(find_molecules(one.symbols, R_bax[0] * BOHR)):
-            of_molecule[atoms] = k
-        molecules = [set(of_molecule[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
+            molecule_of_atom[atoms] = k
+        molecules = [set(molecule_of_atom[layout.atom_of_orbital[np.abs(column) > 1e-12]]) for column in C.T]
         assert all(len(found) == 1 for found in molecules)
         traces.append(np.sort(eps))
     assert np.abs(traces[0] - traces[1]).max() < 1e-4  # converged only loosely
@@ -98,7 +98,7 @@ def test_rotations_of_a_cluster(method: str) -> None:
     assert found.converged and abs(found.energy - full.energy) < SAME
     assert found.iterations <= 1.3 * full.iterations
     assert all(state.step.endswith("block") for state in states[1:])
-    assert states[0].energy - found.energy < 0.1  # that of separate molecules
+    assert states[0].energy - found.energy < 0.1  # the guess is the energy of separate molecules
     assert sum(found.energies.values()) == pytest.approx(found.energy, abs=1e-9)
     eps, C = found.orbital_energies[0], found.coefficients[0]
     assert np.abs(C.T @ np.asarray(found.state.F_spq[0]) @ C - np.diag(eps)).max() < 1e-5

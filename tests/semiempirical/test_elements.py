@@ -14,11 +14,11 @@ from nddo_cases import TIGHT, elements, molecule, moved, numerical_gradient, run
 
 ALLOWED = elements()["meta"]["recommended_tolerances"]
 OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
-"""kcal/mol, Debye, kcal/mol/Angstrom."""
+"""Tolerances against the two programs: kcal/mol, Debye, kcal/mol/Angstrom."""
 IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
-"""A gradient in kcal/mol/Angstrom."""
+"""Factor that converts a gradient from Hartree/Bohr to kcal/mol/Angstrom."""
 SLOPE, STEP = 1e-6, 2e-3
-"""kcal/mol/Angstrom, analytic against numerical gradient; and Bohr, between the points of the latter."""
+"""Tolerance of gradients against finite differences, kcal/mol/Angstrom, and the step of these, Bohr."""
 
 STATES = [name for name, record in elements()["molecules"].items() if "scf_note" in record["methods"].get("PM6", {})]
 """Molecules with several SCF states, for which the reference says that plain DIIS ended in a higher one."""

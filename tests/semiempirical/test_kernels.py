@@ -1,4 +1,4 @@
-"""NDDO kernels on the CPU and thread by thread, against their slow twin."""
+"""NDDO kernels on the CPU and on the simulated GPU, against the NumPy oracle."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def test_integrals_equal_those_of_the_oracle(name: str, method: str, backend: st
     differing = engine.attraction_difference()
     differing = engine.backend.zeros((1, layout.products), np.float64) if differing is None else differing
     arrays = [*engine.core(), *(G_b for _, G_b in engine.blocks()), differing]
-    found, attraction, energy, result, beside = get_backend(backend).download(arrays)
+    found, attraction, energy, result, difference = get_backend(backend).download(arrays)
     assert np.abs(result[0] - G).max() < SMALL
     assert np.abs(found[0] - H).max() < SMALL
     assert np.abs(attraction[0] - G @ layout.cores).max() < 10 * SMALL
-    assert np.abs(attraction[0] - beside[0] - slow_attraction(layout, R_bax[0])).max() < 10 * SMALL
+    assert np.abs(attraction[0] - difference[0] - slow_attraction(layout, R_bax[0])).max() < 10 * SMALL
     assert energy[0].sum() == pytest.approx(core_repulsion(layout, R_bax[0]), rel=SMALL)
 
 

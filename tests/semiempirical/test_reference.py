@@ -20,13 +20,13 @@ ALLOWED = reference()["meta"]["recommended_tolerances"]
 """Tolerances from `meta` of the reference: kcal/mol, Debye, kcal/mol/Angstrom, eV."""
 OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
 MOPAC_SERIES = 1.2e-6
-"""kcal/mol, against MOPAC with its own series."""
+"""Tolerance of heats against MOPAC if both use its truncated series, kcal/mol."""
 IN_KCAL = HARTREE_IN_KCAL / BOHR * RESCALE
-"""A gradient in kcal/mol/Angstrom."""
+"""Factor that converts a gradient from Hartree/Bohr to kcal/mol/Angstrom."""
 SLOPE, STEP = 8e-10, 5e-3
-"""Hartree/Bohr, analytic against numerical gradient; and Bohr, between the points of the latter."""
+"""Tolerance of gradients against finite differences, Hartree/Bohr, and the step of these, Bohr."""
 DISPLACED = {"energy_tolerance": 1e-11, "gradient_tolerance": 1e-7}
-"""Options of the energies that are subtracted."""
+"""Options of the energies in finite differences."""
 SMALL_MOLECULES = {
     "HCN": (1, [[-0.95, 0.35, 0.1], [0, 0, 0], [1.13, 0.1, 0.2]]),
     "OSO": (1, [[-1.1, 0.8, 0.1], [0, 0, 0], [1.2, 0.75, 0.2]]),
@@ -40,14 +40,14 @@ SMALL_MOLECULES = {
     "NCl": (3, [[0.1, 0.2, 0.3], [1.0, 1.0, 1.5]]),
     "NBr": (3, [[0.1, 0.2, 0.3], [1.0, 1.2, 1.6]]),
 }
-"""Multiplicity and positions (Angstrom), in no special direction: every element once restricted, once unrestricted."""
+"""Multiplicities and positions (Angstrom, general orientation): every element once restricted, once unrestricted."""
 CORRECTED = {
     "CCHH": [[0, 0, 0], [0.72, 0.75, 0.7], [-0.6, -0.65, -0.55], [1.3, 1.4, 1.35]],
     "NHFF": [[0, 0.1, 0.25], [-0.5, -0.78, 0.1], [1.33, 0.25, 0.1], [-0.72, 1.25, 0.05]],
 }
 """Molecules where PM6's corrections have a gradient: a stretched triple bond, and a nearly planar nitrogen."""
 SHORT_STEP = 1e-3
-"""Bohr: corrections vary so strongly that longer steps would cause visible errors."""
+"""Step in Bohr for corrected energies, which vary too strongly for longer steps."""
 
 
 @cache

@@ -39,12 +39,12 @@ SAME = 1e-9
 CYCLES = 1.3
 """Largest number of iterations relative to full diagonalisation."""
 PRINTED = 2e-5
-"""kcal/mol: MOPAC's heats of the timing geometries have five decimals, and its SCF converged to that precision."""
+"""Tolerance in kcal/mol: MOPAC's heats of the timing geometries are converged to, and printed with, five decimals."""
 TIMED = ("water_64", "polyethylene_C83", "water_128")
 LABELS = {"refined": "pseudo", "block": "block"}
 """Names of the steps of each variant."""
 NOT_AUFBAU = 280.052185
-"""kcal/mol, PM6: stretched HF with two electrons in its highest orbital instead of a lone pair of fluorine."""
+"""PM6 heat, kcal/mol, of stretched HF with two electrons in its highest orbital instead of a lone pair."""
 
 
 def steps(states: list[Any]) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_calculation_that_stops_in_single_precision() -> None:
 
 
 def test_single_precision_is_not_used_with_loose_criteria() -> None:
-    """They could be met while iterations are still in single precision."""
+    """Loose criteria could be met while iterations are still in single precision."""
     mol = water_cluster(51)
     kinds: list[set[Any]] = []
     for options in ({}, {"energy_tolerance": 1e-6, "gradient_tolerance": 1e-3, "dipole_tolerance": 1.0}):
@@ -264,8 +264,8 @@ def test_block_rotations_stay_orthonormal() -> None:
         C_sjm, _, step = pseudo((-F if flip else F)[None], C[None], n_sm, 0.0)
         assert step == "block"
         for k in range(25):
-            shake = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
-            C_sjm, _, _ = pseudo(((-F if flip else F) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+            perturbation = rng.normal(size=(n, n)) * 2e-3 / (k + 1)
+            C_sjm, _, _ = pseudo(((-F if flip else F) + perturbation + perturbation.T)[None], C_sjm, n_sm, 0.0)
         assert pseudo.steps > 15
         assert np.abs(C_sjm[0].T @ C_sjm[0] - np.eye(n)).max() < 1e-11
     near = rotations.make_orthonormal(C_sjm[0] * 1.0001)
@@ -279,12 +279,14 @@ def test_late_rotations_are_double() -> None:
     rng, o = np.random.default_rng(4), 120
     levels = np.r_[np.linspace(-2.0, -0.5, o), np.linspace(0.3, 2.0, MANY_ORBITALS - o)]
     n_sm = np.where(np.arange(MANY_ORBITALS) < o, 2.0, 0.0)[None]
-    shakes = [1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)]
+    perturbations = [
+        1e-5 / 1.5**k * rng.normal(size=(MANY_ORBITALS, MANY_ORBITALS)) for k in range(ORTHONORMALISE_EVERY + 2)
+    ]
     orbitals = []
     for mixed in (False, True):
         pseudo, C_sjm = Pseudo(HOST, "economical"), np.eye(MANY_ORBITALS)[None]
-        for shake in shakes:
-            C_sjm, _, step = pseudo((np.diag(levels) + shake + shake.T)[None], C_sjm, n_sm, 0.0)
+        for perturbation in perturbations:
+            C_sjm, _, step = pseudo((np.diag(levels) + perturbation + perturbation.T)[None], C_sjm, n_sm, 0.0)
             assert step == "block" and C_sjm.dtype == np.float64
             pseudo.mixed = mixed
         orbitals.append(C_sjm)

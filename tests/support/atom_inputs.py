@@ -1,4 +1,4 @@
-"""Input files of atoms, right and wrong."""
+"""Input files of atoms, valid and invalid."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ $scf ixtrp=1 $end
 """
 
 
-WRONG = [  # in NITROGEN: what is replaced, by what, the line that is named, what is said
+WRONG = [  # changes of NITROGEN: old text, new text, line number and text of the error message
     ("$contrl jobtype='energy' $end\n", "", 2, "expected the group $contrl, found '$nuc'"),
     ("$nuc znuc=7.0 nucmdl=3 $end\n", "", 3, "expected the group $nuc, found '$bas'"),
     (NITROGEN[NITROGEN.index("$wtbs") : NITROGEN.index("$econfig")], "", 5, "expected the group $wtbs"),
@@ -123,7 +123,7 @@ WRONG = [  # in NITROGEN: what is replaced, by what, the line that is named, wha
 ]
 
 
-WRONG_ELSEWHERE = [  # the same in the other files
+WRONG_ELSEWHERE = [  # the same for other files: file, old text, new text, line number, message
     (CHROMIUM, "1 2 3 ", "1 2 4 ", 12, "add up to 7, not to freeel = 6"),
     (CHROMIUM, "1 2 3 ", "2 2 2 1 1", 12, "5 occupations; nopen has 3 open spinors"),
     (CHROMIUM, "1 2 3 ", "1 5 0 ", 12, "5 electrons in D-, which holds 0 to 4"),

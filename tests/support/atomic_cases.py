@@ -1,4 +1,4 @@
-"""Atoms for the tests: the stored reference values, the basis sets of the thesis's table, integrals by plane."""
+"""Atoms for the tests: the stored reference values, the basis sets of the thesis's table, integrals by kind."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)
 MODELS = {"point": "point", "gauss": "gaussian", "sphere": "sphere"}
 """Names of nuclear models in the stored values and ours."""
 PLANE_NAMES = ("LL", "SS", "LS", "SL", "K_pqrs", "K_pqsr", "K_qprs", "K_qpsr")
+"""Kinds of integrals that a kernel stores: LL, SS and LS, and exchange LS for each order of the functions of a pair."""
 
 
 @cache
@@ -116,7 +117,7 @@ def _triangular(repulsion: Repulsion, i: int, j: int) -> dict[str, Array]:
 
 
 def slow_planes(basis: AtomBasis, i: int, j: int, sizes: bool = False) -> dict[str, Array]:
-    """The same from the slow oracle, or the sums of absolute contributions (`sizes`)."""
+    """The same integrals from the oracle; `sizes`: the sums of the absolute values of their terms."""
     one, other = SPECIES[i], SPECIES[j]
     z, y = basis.exponents[i], basis.exponents[j]
     result = slow.supermatrices(one.kappa, z, other.kappa, y, exchange_factors(one, other), sizes)

@@ -40,8 +40,8 @@ CANCELLATION = INTEGRAL_ABS / 4
 shells up to l = 5 and auxiliary ones up to l = 6."""
 
 
-def with_kernel_spelled_out(text: str) -> str:
-    """The text of a kernel without comments, with the macro KERNEL of its prelude in full."""
+def expand_kernel_macro(text: str) -> str:
+    """The text of a kernel without comments, with the macro KERNEL of its prelude expanded."""
     code = re.sub(r"//.*", "", text)
     ((definition, full),) = re.findall(r"(?m)^(#define KERNEL\(threads\) (.*)\n)", code)
     return re.sub(r"\bKERNEL\((\w+)\)", lambda use: full.replace("threads", use[1]), code.replace(definition, ""))
@@ -91,7 +91,7 @@ def cases(form: str, l_max: int, aux_max: int, short: bool = False) -> list[Case
         kinds = list(PRIMITIVES)
         chosen = [(kinds[i % 3], *setting) for i, setting in enumerate(product(SPREAD, EXPONENTS))]
         chosen += [(kind, "near", "normal") for kind in kinds[1:]]
-        if l_max > 3:  # the reference must judge many of these blocks, which takes long for long contractions
+        if l_max > 3:  # many of these blocks need the reference, which is slow for long contractions
             chosen = [
                 ("primitive" if setting[1:] == ("distant", "mixed") else setting[0], *setting[1:]) for setting in chosen
             ]
@@ -165,6 +165,7 @@ BLOCKS: dict[str, Callable[[], Backend]] = {
 
 
 def on(*names: str) -> pytest.MarkDecorator:
+    """Parametrise a test by the names of backends; those of GPUs are marked."""
     marks = {name: [pytest.mark.gpu] if name.startswith("cuda") else [] for name in names}
     return pytest.mark.parametrize("name", [pytest.param(name, marks=marks[name]) for name in names])
 

@@ -1,4 +1,4 @@
-"""A fuzzer: damaged inputs for everything that reads what people write. Every refusal must be an error of cuanto.
+"""A fuzzer: damaged inputs for everything that reads user input. Every refusal must be an error of cuanto.
 
     python tests/support/campaign.py --count 50000
 

@@ -21,11 +21,11 @@ Record = dict[str, Any]
 
 FILE = DATA / "direct_jk.json"
 ELEMENTS = 300
-"""Stored elements of J and of K."""
+"""Number of stored elements of J and of K."""
 ROUNDING = 1e-12
-"""Relative to the largest element, with a threshold far below it."""
+"""Tolerance relative to the largest element, if the screening threshold is far smaller."""
 EXACT = 1e-10
-"""J and K against PySCF with the threshold 1e-12."""
+"""Tolerance of J and K with the screening threshold 1e-12 against PySCF."""
 
 DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
@@ -47,6 +47,7 @@ SYSTEMS = (
     System("alkane_18", "cc-pvdz", True),
     System("CuO", "6-31g**", False),
     System("water_01", "cc-pv5z", True),
+    System("alkane_08", "cc-pvdz", True),
 )
 
 
@@ -63,7 +64,7 @@ def basis_of(system: System) -> Basis:
 
 
 def density(basis: Basis, length: float = 2.0) -> Array:
-    """D_pq = cos(0.1 p q) exp(-|R_p - R_q| / length), R_p the centre of function p in Bohr: like a real one."""
+    """D_pq = cos(0.1 p q) exp(-|R_p - R_q| / length), which decays like a real density; R_p: centre of p in Bohr."""
     p = np.arange(basis.nbf)
     D: Array = np.cos(0.1 * np.outer(p, p)) * np.exp(-distances(basis) / length)
     return D
@@ -101,13 +102,13 @@ def ours(direct: DirectJK, D: Array, **wanted: bool) -> tuple[Array, Array]:
 
 
 def close(M: Array, exact: Array, tolerance: float = ROUNDING) -> None:
-    """Equal but for `tolerance` times the largest element."""
+    """Assert that two matrices agree to `tolerance` times the largest element."""
     assert M.shape == exact.shape
     assert np.abs(M - exact).max() <= tolerance * max(1.0, np.abs(exact).max())
 
 
 def densities(nbf: int) -> dict[str, Array]:
-    """One density of every symmetry."""
+    """A symmetric, an antisymmetric and a general density."""
     A = np.random.default_rng(3).normal(size=(nbf, nbf))
     return {"symmetric": A + A.T, "antisymmetric": A - A.T, "general": A}
 
@@ -134,7 +135,7 @@ def four_centre() -> list[Record]:
 
 
 def title(record: Record) -> str:
-    """What a record of integrals.json is about."""
+    """Name of a record of integrals.json: molecule, basis and form."""
     return f"{record['molecule']}-{record['basis']}-{'cartesian' if record['cartesian'] else 'spherical'}"
 
 

@@ -1,4 +1,4 @@
-"""Shared by tests of density fitting: systems, orbitals, J and K by definition, a fast simulated device."""
+"""Helpers for tests of density fitting: systems, orbitals, J and K by definition, a fast simulated device."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def random_orbitals(nbf: int, occupied: int, spins: int = 1, seed: int = 3) -> t
     return C_spi, C_spi @ C_spi.transpose(0, 2, 1)
 
 
-def fitted_jk(basis: Basis, aux: Basis, D_pq: Array, K_of: Array) -> tuple[Array, Array]:
-    """J of `D_pq` and K of the density `K_of`, by definition."""
+def fitted_jk(basis: Basis, aux: Basis, D_pq: Array, exchange_D_pq: Array) -> tuple[Array, Array]:
+    """J of the density `D_pq` and K of `exchange_D_pq`, by definition."""
     I_pqP = integrals.eri_3c(basis, aux, backend="cpu")
     V_PQ = integrals.eri_2c(aux, backend="cpu")
     c_Ppq = np.linalg.solve(V_PQ, I_pqP.reshape(-1, aux.nbf).T).reshape(aux.nbf, basis.nbf, basis.nbf)
     J_pq = np.einsum("pqP,P->pq", I_pqP, np.einsum("Ppq,pq->P", c_Ppq, D_pq))
-    half = np.einsum("prP,rt->ptP", I_pqP, K_of)
+    half = np.einsum("prP,rt->ptP", I_pqP, exchange_D_pq)
     return J_pq, np.einsum("ptP,Pqt->pq", half, c_Ppq)

@@ -49,7 +49,7 @@ LOST_BY_LIBXC = {"mgga_c_scan": 18, "mgga_c_tpss": 1, "wb97x": 1}
 """Maximum number of results in a set of points for which Libxc loses digits; zero for all other functionals. For SCAN
 these are derivatives with respect to tau near alpha = 1, which are zero in Libxc and actually below 1e-13."""
 MINORITY_FRACTIONS = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12, 1e-14)
-"""Fractions of a minority spin close to zero."""
+"""Small fractions of the density that the minority spin has."""
 
 
 @cache
@@ -122,7 +122,7 @@ def polarised(n: int = 200, low: float = -1.5, minority: Sequence[float] = (0.0,
     return Points(np.array([np.where(first, rho, few), np.where(first, few, rho)]), 2)
 
 
-def of_the_majority(family: str, points: Points, g: int) -> list[int]:
+def majority_results(family: str, points: Points, g: int) -> list[int]:
     """Numbers of the results that are defined if one spin is empty: the energy, and derivatives with respect to
     variables of the other."""
     s = int(points.rho_sg[:, g].argmax())
@@ -192,11 +192,13 @@ def sizes(functional: Functional, points: Points) -> list[Array]:
 
 def require_equal(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> None:
     """Require energies to 1e-10 and derivatives to 1e-8 of their contributions; 1e-30 where all of these vanish."""
-    for k, g in differing(found, expected, scale):
+    for k, g in outside_tolerance(found, expected, scale):
         raise AssertionError(f"result {k}, point {g}: {found[k][g]!r} is not {expected[k][g]!r}")
 
 
-def differing(found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]) -> list[tuple[int, int]]:
+def outside_tolerance(
+    found: Sequence[Array], expected: Sequence[Array], scale: Sequence[Array]
+) -> list[tuple[int, int]]:
     """Numbers of results and points at which they are outside the tolerance."""
     assert len(found) == len(expected)
     positions = []
@@ -211,7 +213,7 @@ def require_libxc(
     functional: Functional, code: str, points: Points, found: Sequence[Array], scale: Sequence[Array]
 ) -> None:
     """Require the results of Libxc; where it loses digits, those of a calculation with 40 digits."""
-    positions = differing(found, from_libxc(code, functional.family, points), scale)
+    positions = outside_tolerance(found, from_libxc(code, functional.family, points), scale)
     assert len(positions) <= LOST_BY_LIBXC.get(functional.name, 0), f"{len(positions)} results differ: {positions[:9]}"
     require_exact(functional, points, found, scale, positions)
 

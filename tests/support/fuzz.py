@@ -31,6 +31,7 @@ def damaged(draw: st.DrawFn, originals: list[str]) -> str:
 
 
 def only_input_errors(action: Callable[[], object]) -> None:
+    """Run something that may raise an InputError, of one line, and nothing else."""
     try:
         action()
     except InputError as error:

@@ -1,6 +1,6 @@
 """Fingerprints of a sample of kernels: generated code is not committed, its hash and cost are.
 
-python tests/support/golden.py rewrites golden.json after an intended change of kernels
+After an intended change of kernels, `python tests/support/golden.py` rewrites golden.json.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from cuanto.kernels import (
     grid_values,
     hermite_build,
     nddo,
+    shell_pairs,
 )
 from cuanto.kernels.build import cost_of, programs_of, source_of
 from cuanto.kernels.spec import KernelSpec, Shells
@@ -88,7 +89,7 @@ def sources() -> list[Source]:
         chosen += [hermite_build.general_source(target, "double")]
         chosen += [hermite_build.step_source(target, step) for step in hermite_build.STEPS]
         chosen += [fitting_force.fit_pairs_source(target), fitting_force.fit_expand_source(target)]
-        chosen += [fitting_force.fit_force_source(target)]
+        chosen += [fitting_force.fit_force_source(target), shell_pairs.shell_pairs_source(target)]
         chosen += [core_potential.core_source(target, name) for name in core_potential.KERNELS]
         chosen += [atomic.integral_source(target, kappa, other) for kappa, other in ((-1, -1), (1, -2), (2, 2))]
         chosen += [atomic.integral_source(target, -1, -1, relativistic=False), atomic.contract_source(target)]

@@ -19,7 +19,7 @@ from scf_cases import basis
 FILES = {name: DATA / f"{name}_references.json" for name in ("gradient", "core_potential")}
 FILE = FILES["gradient"]
 WITH_GRID, WITHOUT_GRID = 1e-6, 1e-8
-"""Largest difference, Hartree/Bohr; rows with core potentials have the first of both."""
+"""Tolerances of gradients, Hartree/Bohr; rows with core potentials always have the larger one."""
 TIGHT = {"gradient_tolerance": 1e-9, "energy_tolerance": 1e-12}
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Shared by tests of the J engine: systems, densities, and reference values of J."""
+"""Helpers for tests of the J engine: systems, densities, and reference values of J."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from paths import DATA
 
 Array = NDArray[np.float64]
 EXACT = 1e-10
-"""J against PySCF with the threshold 1e-12."""
+"""Tolerance of J with the screening threshold 1e-12 against PySCF."""
 PER_THRESHOLD = 30.0
 """Largest error of an element of J in units of the threshold: errors of the primitive pairs of an AO pair add up."""
 MIXED = 1e-8
-"""Mixed precision against double, elements of J."""
+"""Tolerance of elements of J in mixed precision."""
 MIXED_ENERGY = 1e-7
 
 
@@ -31,7 +31,7 @@ def molecule(name: str) -> Molecule:
 
 
 def random_density(nbf: int, count: int = 1, seed: int = 7) -> Array:
-    """Symmetric, of changing sign, elements of about one."""
+    """Random symmetric densities with elements of order one and both signs."""
     rng = np.random.default_rng(seed)
     A_npq = rng.normal(size=(count, nbf, nbf))
     return 0.5 * (A_npq + A_npq.transpose(0, 2, 1))

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 METHODS = ("MNDO", "AM1", "PM3", "PM6")
 DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 6: {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}}
-"""Weights of central differences, by the number of points and of steps."""
+"""Weights of central differences by number of points, then by number of steps from the centre."""
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
 DIAGONALISERS = {
     "full": {"diagonaliser": "full"},
@@ -41,14 +41,14 @@ def reference() -> dict[str, Any]:
 
 @lru_cache
 def elements() -> dict[str, Any]:
-    """The same programs for molecules with all other elements; and RM1."""
+    """Values of the same programs for molecules with all other elements, and for RM1."""
     data: dict[str, Any] = json.loads((DATA / "nddo_elements.json").read_text())
     return data
 
 
 NAMES = tuple(reference()["molecules"])
 ROWS = tuple((name, method) for name, record in elements()["molecules"].items() for method in record["methods"])
-"""Molecules and methods of `elements`."""
+"""All pairs of a molecule and a method in `elements`."""
 
 
 def molecule_of(record: dict[str, Any], method: str = "") -> Molecule:
@@ -74,7 +74,7 @@ def values(name: str, method: str, source: str = "independent") -> dict[str, Any
 
 
 def timing_geometry(name: str) -> Molecule:
-    """One of those that MOPAC was timed with (`timings_mopac` of the reference)."""
+    """A geometry with which MOPAC was timed (`timings_mopac` of the reference)."""
     return Molecule.from_xyz(DATA / "timing_geometries" / f"{name}.xyz")
 
 
@@ -120,8 +120,8 @@ def water_cluster(count: int, seed: int = 1) -> Molecule:
     half = np.deg2rad(104.5) / 2
     shape = 0.9578 * np.array([[0.0, 0.0, 0.0], [np.sin(half), 0.0, np.cos(half)], [-np.sin(half), 0.0, np.cos(half)]])
     lattice = np.array([(x, y, z) for x in range(side) for y in range(side) for z in range(side)][:count])
-    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
-    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(turns, lattice, strict=True)])
+    rotations = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(count)]
+    R_ax = np.concatenate([shape @ Q + 3.104 * offset for Q, offset in zip(rotations, lattice, strict=True)])
     return Molecule(["O", "H", "H"] * count, R_ax / BOHR_IN_ANGSTROM)
 
 

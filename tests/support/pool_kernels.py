@@ -49,4 +49,4 @@ ADD_MERGED = kernel(
     *_ADD_ARGUMENTS,
     merge="for (INDEX k = 0; k < width; ++k) out[k] += sums[k];",
 )
-"""The same with its own `merge`; such a kernel clears its sums itself."""
+"""Like ADD, with its own `merge`; such a kernel clears its sums itself."""

@@ -32,7 +32,7 @@ H   0.030   1.220   0.890
 H   0.030   1.220  -0.890
 """
 DIPOLE = 1e-5
-"""Debye, against another program."""
+"""Tolerance of dipole moments against another program, Debye."""
 WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
 
 
@@ -68,7 +68,7 @@ HARD: dict[tuple[str, str, bool, str | None], dict[str, Any]] = {
 """Options for records (molecule, basis, cartesian, label) that the default guess and accelerator do not reach."""
 
 
-def how(given: dict[str, Any]) -> dict[str, Any]:
+def options_for(given: dict[str, Any]) -> dict[str, Any]:
     """Options that lead to a record."""
     if given["basis"] == "sto-3g" and given.get("label") == PI:
         form = "cartesian" if given["cartesian"] else "pure"
@@ -76,9 +76,9 @@ def how(given: dict[str, Any]) -> dict[str, Any]:
     return HARD.get((given["molecule"], given["basis"], given["cartesian"], given.get("label")), {})
 
 
-def how_to_count(given: dict[str, Any]) -> dict[str, Any]:
+def options_for_counting(given: dict[str, Any]) -> dict[str, Any]:
     """Options for counting iterations; in a flat valley their number depends on rounding."""
-    options = how(given)
+    options = options_for(given)
     if options is not FLAT_VALLEY:
         return options
     return {
@@ -91,7 +91,7 @@ def how_to_count(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def stored_orbitals(state: str) -> Orbitals:
-    """Some digits of orbitals of CuO: at stationary points that no guess leads to, and in the lowest state."""
+    """Orbitals of CuO rounded to a few digits: of stationary points that no guess leads to, and of the lowest state."""
     stored = json.loads((DATA / "cuo_orbitals.json").read_text())[state]
     cartesian = state == "cartesian"
     C_spm = np.stack([np.array(stored["alpha"]), np.pad(np.array(stored["beta"]), ((0, 0), (0, 1)))])
@@ -142,7 +142,7 @@ def run_record(given: dict[str, Any], **options: Any) -> Result:
 
 
 class InCore:
-    """J and K from all four-centre integrals, which a small molecule keeps in memory: hard cases need many."""
+    """J and K from four-centre integrals in memory: hard cases need many builds."""
 
     def __init__(self, orbital: cuanto.Basis) -> None:
         n = orbital.nbf
@@ -177,7 +177,7 @@ def run_in_core(
 def calculation_with(
     builder: Any, mol: cuanto.Molecule, method: str, orbital: cuanto.Basis, **options: Any
 ) -> Calculation:
-    """J and K by `builder`, on the CPU."""
+    """A calculation whose J and K come from `builder`, on the CPU."""
     options = {"backend": "cpu", "fitting": "none", "search": "none", **options}
     context = Context.of(Request.of(mol, method, orbital, **options))
     core = core_hamiltonian(context)

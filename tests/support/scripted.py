@@ -18,7 +18,7 @@ from cuanto.backends.cpu import compiler
 from cuanto.basis import Basis, Shell
 
 PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).parents[1])))
-"""Modules of the tests, and the package that is being tested."""
+"""PYTHONPATH with the support modules of the tests and the package that is being tested."""
 FULL_PATH = os.environ["PATH"]
 POOL = "pool_run"
 """A function of the library of native threads."""
@@ -43,7 +43,7 @@ def compiler_script(path: Path, body: str, version: str = "scripted 1.0") -> str
 
 
 @contextmanager
-def forgotten_compiler() -> Iterator[None]:
+def forget_compiler() -> Iterator[None]:
     """Forget the chosen compiler on entry and on exit."""
     compiler.find_compiler.cache_clear()
     try:
@@ -84,13 +84,13 @@ def run_python(code: str, cache: Path, **environment: str) -> str:
     return out
 
 
-def finals(folder: Path) -> list[Path]:
-    """Complete libraries of a cache, by their names; the pool of threads, which every process needs, is left out."""
+def compiled_libraries(folder: Path) -> list[Path]:
+    """Complete libraries of a cache, sorted by name, without that of the native threads, which every process needs."""
     complete = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix not in NOTES)
     return [path for path in complete if POOL.encode() not in path.read_bytes()]
 
 
-def drafts(folder: Path) -> list[Path]:
+def temporary_files(folder: Path) -> list[Path]:
     """Temporary files of running or interrupted compilations; a killed process may leave that of a note."""
     return sorted(path for path in folder.iterdir() if path.name.startswith(".") and path.suffix not in NOTES)
 
@@ -99,5 +99,5 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition holds, for a limited time."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"still not so after {seconds} s"
+        assert time.monotonic() < end, f"the condition is still false after {seconds} s"
         time.sleep(0.02)

@@ -158,7 +158,7 @@ def _class(operator: str, bra: BraBatch, ket: KetBatch) -> tuple[int, ...]:
 
 
 def _compile_together(device: Backend, groups: list[list[Job]]) -> None:
-    """NVRTC on all cores, where every class is a kernel of its own."""
+    """Compile all kernels on all cores before they are launched; on a GPU every class has its own."""
     if device.traits.schedule == "thread":
         for jobs in groups:
             for job in jobs:

@@ -21,11 +21,11 @@ from tolerances import ENERGY, ENERGY_GRID
 
 FILE = DATA / "x2c_references.json"
 SPEED_OF_LIGHT = 137.03599967994
-"""That of PySCF."""
+"""The value that PySCF uses."""
 RELATIVE = 1e-11
-"""Tolerance as a fraction of the energy, where that is larger than ENERGY or ENERGY_GRID."""
+"""Relative tolerance of energies, used where it is larger than ENERGY or ENERGY_GRID."""
 GRADIENT = 1e-6
-"""Hartree/Bohr."""
+"""Tolerance of gradients, Hartree/Bohr."""
 CONVERGED = {"gradient_tolerance": 1e-7, "energy_tolerance": 1e-11}
 Row = dict[str, Any]
 BY_MOMENTUM = {
@@ -40,7 +40,7 @@ BY_MOMENTUM = {
     78: (10.0, 24.0, 30.0, 14.0),
     86: (12.0, 30.0, 30.0, 14.0),
 }
-"""Electrons in s, p, d, f of the closed shells of the references, by their number."""
+"""Electrons in s, p, d and f shells of the closed-shell ions, by their total number."""
 
 
 @lru_cache

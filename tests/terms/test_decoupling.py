@@ -59,7 +59,7 @@ def test_energies_are_those_of_the_dirac_equation() -> None:
 @pytest.mark.parametrize("threshold", [1e-11, 0.6])
 @pytest.mark.parametrize("which", range(4), ids=NAMES)
 def test_adjoint_is_the_derivative(which: int, threshold: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where combinations are left out as linearly dependent, which changes with S as well."""
+    """Also if linearly dependent combinations are left out, which depend on S themselves."""
     monkeypatch.setattr(decoupling, "DEPENDENCE", threshold)
     monkeypatch.setattr(decoupling, "SAFE_PIVOT", threshold * 2)
     backend, M = get_backend("cpu"), matrices()

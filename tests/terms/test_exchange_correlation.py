@@ -19,9 +19,9 @@ from tolerances import CPU_CUDA, FINITE_DIFFERENCE
 
 CPU = get_backend("cpu")
 SAME_GRID = 1e-9
-"""Hartree, against PySCF on the same points."""
+"""Tolerance of energies against PySCF on the same points, Hartree."""
 GRADIENT = 1e-7
-"""Hartree/Bohr, the same: functions and points that count little are left out in different ways."""
+"""Tolerance of gradients, Hartree/Bohr: the programs leave out different negligible functions and points."""
 NAMES = {"lda": "lda,vwn", "pbe": "pbe", "blyp": "blyp", "tpss": "tpss", "r2scan": "r2scan"}
 
 
@@ -99,12 +99,12 @@ def test_gradient_of_pyscf(functional: str, name: str, response: bool) -> None:
     else:
         module = grad.uks
     call = module.get_vxc_full_response if response else module.get_vxc
-    of_points, v_sxpq = call(dft.numint.NumInt(), theirs, grids, NAMES.get(functional, functional), np.squeeze(D_spq))
+    points_ax, v_sxpq = call(dft.numint.NumInt(), theirs, grids, NAMES.get(functional, functional), np.squeeze(D_spq))
     v_sxpq = v_sxpq.reshape(-1, 3, orbital.nbf, orbital.nbf)
     by_function = 2 * np.einsum("sxpq,spq->px", v_sxpq, D_spq)
     expected = np.array([by_function[first:last].sum(axis=0) for *_, first, last in theirs.aoslice_by_atom()])
     if response:
-        expected += of_points
+        expected += points_ax
     settings = GridSettings(level=(30, 110), response=response)
     potential = XCPotential(get_functional(functional), CPU, len(D_spq))
     gradient = ExchangeCorrelation(potential, mol, orbital, settings).gradient(D_spq, None)

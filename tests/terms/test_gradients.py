@@ -18,7 +18,16 @@ from cuanto.coulomb import DirectJK, IncrementalJK
 from cuanto.coulomb.fitting import FittedJK
 from cuanto.coulomb.forces import Sources, electronic_gradient
 from cuanto.integrals.derivative import two_centre_gradient
-from cuanto.terms import CoreHamiltonian, Coulomb, Dispersion, Exchange, NuclearRepulsion, Surroundings, Term
+from cuanto.terms import (
+    CoreHamiltonian,
+    Coulomb,
+    Dispersion,
+    Exchange,
+    NuclearRepulsion,
+    Surroundings,
+    Term,
+    nuclear_repulsion,
+)
 from cuanto.terms.x2c import OneElectronModel
 from fitting_cases import Device, budget_of
 from oracle import random_shell
@@ -210,3 +219,10 @@ def test_action_equals_reaction(backend: str) -> None:
         found = electronic_gradient(functions, D_pq, sources, device)
         assert np.abs(found).max() > 1e-3
         assert np.abs(found.sum(axis=0)).max() < 1e-9
+
+
+def test_forces_on_nuclei_do_not_depend_on_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = make_term("nuclear repulsion", POSITIONS).gradient(None, None)
+    monkeypatch.setattr(nuclear_repulsion, "PAIRS_AT_ONCE", 1)
+    assert whole is not None
+    np.testing.assert_allclose(make_term("nuclear repulsion", POSITIONS).gradient(None, None), whole, atol=1e-13)

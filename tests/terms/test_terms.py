@@ -141,5 +141,5 @@ def test_invalid_surroundings(given: Any, message: str) -> None:
 
 def test_a_charge_on_a_nucleus_is_refused() -> None:
     mol = molecule("CH3")
-    with pytest.raises(InputError, match="sits on atom 2"):
+    with pytest.raises(InputError, match="coincides with atom 2"):
         NuclearRepulsion(mol, Surroundings.of([1.0], mol.R_ax[1:2]))

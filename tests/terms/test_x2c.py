@@ -86,7 +86,7 @@ def test_gaussian_nuclei_without_relativity() -> None:
     assert OneElectronModel(gaussian_nuclei=True).exponents(np.array([8]))[0] == pytest.approx(5.8631436655e8, rel=1e-9)
 
 
-def test_the_result_names_it() -> None:
+def test_the_result_says_that_x2c_was_used() -> None:
     found = water(relativity="x2c", nuclear_model="gaussian")
     assert {"relativity": "x2c", "nuclear_model": "gaussian"}.items() <= found.keywords.items()
     assert any("x2c" in note.lower() for note in found.notes)
@@ -104,7 +104,7 @@ def test_a_heavy_element_without_relativity_is_noted() -> None:
 
 
 def test_core_potentials_are_refused() -> None:
-    """They include relativity; ghost atoms have none and are accepted."""
+    """Core potentials include relativity already; ghost atoms have no potential and are accepted."""
     mol = cuanto.Molecule(["I", "H"], [[0, 0, 0], [0, 0, 3.0]])
     with pytest.raises(InputError, match="relativity='x2c' is for all-electron basis sets: core potentials include"):
         cuanto.energy(mol, "hf", basis({"I": "lanl2dz", "H": "sto-3g"}, mol), relativity="x2c", backend="cpu")
@@ -114,7 +114,7 @@ def test_core_potentials_are_refused() -> None:
     assert found.converged
 
 
-def test_what_it_does_not_apply_to() -> None:
+def test_other_methods_and_unknown_values_are_refused() -> None:
     mol = cuanto.Molecule.from_string(WATER)
     with pytest.raises(InputError, match="does not apply to pm6"):
         cuanto.energy(mol, "pm6", relativity="x2c")

@@ -91,7 +91,7 @@ class Atom:
 
 @dataclass(frozen=True, kw_only=True)
 class ScfSettings:
-    """How the equations are solved; thresholds limit the changes of density matrix elements, by block.
+    """How the equations are solved; the thresholds apply to changes of density matrix elements, one for each block.
 
     `accelerator`: `diis`, or `damping`: F = (1 - damping) F + damping F_before. `diagonaliser`: `full`, or `pseudo`:
     spinors are rotated if the rotations are small.

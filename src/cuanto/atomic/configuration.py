@@ -29,7 +29,9 @@ _CORE = re.compile(r"\[\s*(?P<core>[A-Za-z]{1,2})\s*\]", re.ASCII)
 
 @dataclass(frozen=True)
 class Occupation:
-    """`closed`: full shells by symmetry; `open`: whether there is an open shell; `configurations`: open electrons.
+    """Closed and open shells of every symmetry, and the `configurations` of the electrons in the open shells.
+
+    `closed`: number of full shells of each symmetry; `open`: whether it has an open shell.
 
     A configuration has one number per open symmetry, in the order of the symmetries. Without `weights` a configuration
     counts as many times as it has determinants, which is the statistical weight of all its levels.

@@ -20,7 +20,7 @@ from cuanto.atomic.nucleus import RADII, Model, Nucleus
 from cuanto.atomic.species import SPECIES
 from cuanto.atomic.wtbs import NAMES, WellTempered
 from cuanto.errors import InputError, require
-from cuanto.system.text import quote, read_text, shown
+from cuanto.system.text import format_path, quote, read_text
 
 MAX_FUNCTIONS = 200
 NUCLEI: dict[int, Model] = {1: "point", 2: "sphere", 3: "gaussian"}
@@ -32,8 +32,8 @@ LIMITS = {
     "rhobeg": (1e-12, 10.0),
     "rms": RADII,
 }
-"""Outside these limits, numbers overflow or no electron is bound."""
-SENSIBLE = {key: real(*limits) for key, limits in LIMITS.items()}
+"""Limits of the values of keys: outside of them, numbers overflow or no electron is bound."""
+BOUNDED_REALS = {key: real(*limits) for key, limits in LIMITS.items()}
 WEIGHTS = (1e-30, 1e30)
 
 
@@ -73,7 +73,7 @@ def read_input(path: str | os.PathLike[str]) -> AtomInput:
 
 def parse_input(text: str, source: str = "input") -> AtomInput:
     """Parse the text of an input file; every error message begins with `source`."""
-    reader = NamelistReader(text, shown(source))
+    reader = NamelistReader(text, format_path(source))
     if reader.title[:1] in ("$", "&"):
         raise reader.error(f"expected a title, found the group {quote(reader.title.split()[0])}")
     if len(reader.title) > 200:
@@ -98,21 +98,23 @@ def _contrl(group: Group) -> tuple[str, float]:
     if {"jobtype", "jobtyp"} <= set(group.entries):
         raise group.error("jobtyp", "and jobtype are the same; give one")
     spelling = "jobtyp" if "jobtyp" in group.entries else "jobtype"
-    return group.get(spelling, one_of("energy", "bsopt"), "energy"), group.get("c", SENSIBLE["c"], SPEED_OF_LIGHT)
+    return group.get(spelling, one_of("energy", "bsopt"), "energy"), group.get("c", BOUNDED_REALS["c"], SPEED_OF_LIGHT)
 
 
 def _nucleus(group: Group, c: float) -> Nucleus:
     group.allow("znuc", "nucmdl", "rnuc", "alpha", "rms")
-    charge = group.get("znuc", SENSIBLE["znuc"])
+    charge = group.get("znuc", BOUNDED_REALS["znuc"])
     model = NUCLEI[group.get("nucmdl", integer(1, 3), 1)]
-    sizes: dict[str, float] = {key: group.get(key, SENSIBLE[key]) for key in ("rnuc", "alpha") if key in group.entries}
+    sizes: dict[str, float] = {
+        key: group.get(key, BOUNDED_REALS[key]) for key in ("rnuc", "alpha") if key in group.entries
+    }
     if model == "point" and charge >= c:
         raise group.error("znuc", f"is {charge:g}, not below c = {c:g}: a point charge binds no 1s; use nucmdl=3")
     if sizes and "rms" in group.entries:
         raise group.error("rms", f"and {' and '.join(sizes)} are both sizes of the nucleus; give one")
     try:
         if "rms" in group.entries:
-            return Nucleus.of_radius(charge, model, group.get("rms", SENSIBLE["rms"]))
+            return Nucleus.of_radius(charge, model, group.get("rms", BOUNDED_REALS["rms"]))
         return Nucleus(charge, model, sizes.get({"sphere": "rnuc", "gaussian": "alpha"}.get(model, "")))
     except InputError as error:
         raise group.error("", str(error)) from None
@@ -173,7 +175,7 @@ def _newuoa(reader: NamelistReader, job: str) -> TrustRegion | None:
     group = reader.group("newuoa")
     group.allow("rhobeg", "rhoend", "iprint", "maxfun")
     begin, end = (
-        group.get("rhobeg", SENSIBLE["rhobeg"], TrustRegion.rhobeg),
+        group.get("rhobeg", BOUNDED_REALS["rhobeg"], TrustRegion.rhobeg),
         group.get("rhoend", POSITIVE, TrustRegion.rhoend),
     )
     if end >= begin:

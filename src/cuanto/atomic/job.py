@@ -59,7 +59,7 @@ def element_job(
     """Make the job of an element, by default in its ground configuration, in a basis set given by name.
 
     `basis`: `wtbs` (the table), `even` (even-tempered, for every element), `auto` (the table, or `even` for elements
-    without a set there), `limit` (even-tempered, close to the limit), a basis file, or a name of the Basis Set
+    without a set there), `limit` (even-tempered, close to the basis limit), a basis file, or a name of the Basis Set
     Exchange (only exponents are used). `parameters` and `ranges` override those of `wtbs` and `even`.
     `nuclear_radius`: root mean square in fm; by default that of the isotope chosen for the element.
     """
@@ -104,7 +104,7 @@ def _basis(
 
 
 def _tempered(symbol: str, name: str, l_max: int, point: bool) -> WellTempered:
-    """The set of the table, or the generated one, which `auto` takes if the table has none with all the momenta."""
+    """The set of the table or the generated one; `auto` takes the latter if the table has no set up to `l_max`."""
     known = table().get(symbol)
     missing = known is None or len(known.ranges) < 2 * l_max + 1
     generated = name == "even" or (name == "auto" and missing)

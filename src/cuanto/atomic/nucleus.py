@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 from typing import Literal
 
 from cuanto.errors import require
-from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR, gaussian_exponent, mass_number, rms_radius
+from cuanto.system.nuclear_sizes import BOHR_IN_FEMTOMETRES, gaussian_exponent, mass_number, rms_radius
 
 Model = Literal["point", "sphere", "gaussian"]
 MODELS: tuple[Model, ...] = ("point", "sphere", "gaussian")
@@ -46,7 +46,7 @@ class Nucleus:
         good = isfinite(femtometres) and smallest <= femtometres <= largest
         require(good, f"nuclear radius {femtometres:g} fm: give a number from {smallest:g} to {largest:g}")
         require(model != "point", "a point nucleus has no radius: choose sphere or gaussian, or leave out the radius")
-        return cls(charge, model, cls.size_of(model, femtometres / FEMTOMETRES_IN_BOHR))
+        return cls(charge, model, cls.size_of(model, femtometres / BOHR_IN_FEMTOMETRES))
 
     @staticmethod
     def size_of(model: Model, rms: float) -> float:
@@ -63,4 +63,4 @@ class Nucleus:
     @property
     def femtometres(self) -> float:
         """Root mean square radius in fm."""
-        return self.rms * FEMTOMETRES_IN_BOHR
+        return self.rms * BOHR_IN_FEMTOMETRES

@@ -142,7 +142,11 @@ DEPENDENCE_LIMIT = 1e-11
 
 
 def orthonormaliser(S: list[Array]) -> list[Array]:
-    """Return X with X^T S X = 1 for every S: by Cholesky, or canonically with the same number of directions dropped."""
+    """Return X with X^T S X = 1 for every S.
+
+    X comes from Cholesky factors or, if functions are linearly dependent, from canonical orthogonalisation, which drops
+    the same number of directions for every S.
+    """
     if not len(S[0]):
         return [np.zeros((0, 0)) for _ in S]
     solved = [np.linalg.eigh(one) for one in S]

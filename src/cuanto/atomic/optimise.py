@@ -32,7 +32,7 @@ from cuanto.journal import JsonLines
 METHODS = ("auto", "newuoa", "cobyqa")
 SCALE = 1e9
 FAILURE_VALUE = 1e6
-"""Value of the scaled function, at least, for a set whose energy could not be computed."""
+"""Smallest value that the scaled function has for a set whose energy could not be computed."""
 MIN_ROUND_GAIN = 1e-11
 """Relative gain of a round below which no further one is started."""
 
@@ -45,7 +45,7 @@ class EnergyFailure(CuantoError):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One set of parameters with its energy, or with None and the reason."""
+    """One set of parameters with its energy; where it is None, `note` says why."""
 
     number: int
     parameters: tuple[float, ...]
@@ -67,7 +67,7 @@ class EvaluationLog:
             return
         lines, plain = list(self._file.read()), json.loads(json.dumps(problem))
         if not lines:
-            require(self._file.broken_off('{"problem"'), f"{path} is not a log of an optimisation; give another name")
+            require(self._file.is_truncated('{"problem"'), f"{path} is not a log of an optimisation; give another name")
             self._file.append({"problem": plain})
             return
         if (stored := lines[0].get("problem")) != plain:
@@ -98,7 +98,7 @@ class Optimum:
 
     @property
     def gain(self) -> float:
-        """Energy of the start minus that of the optimum, relative."""
+        """Relative difference between the energies of the start and of the optimum."""
         first = next(e.energy for e in self.evaluations if e.energy is not None)
         return (first - self.energy) / abs(self.energy)
 

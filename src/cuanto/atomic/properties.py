@@ -40,7 +40,10 @@ def energy_parts(
 def spinor_table(
     atom: Atom, cores: Sequence[Core], U_i: Sequence[Array], P_i: Sequence[Array], Q_i: Sequence[Array | None]
 ) -> tuple[tuple[Spinor, ...], tuple[Array, ...]]:
-    """Occupied spinors and their coefficients; closed ones diagonalise their Fock matrix, an open one has <o|F_o|o>."""
+    """Occupied spinors and their coefficients.
+
+    Closed spinors diagonalise their Fock matrix; the energy of an open one is <o|F_o|o>.
+    """
     table: list[Spinor] = []
     coefficients = []
     means = dict(zip(atom.occupation.open_symmetries, atom.occupation.mean_occupations, strict=True))

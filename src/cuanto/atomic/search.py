@@ -32,7 +32,10 @@ LIMIT, TABLE = Trial({}, (), "limit"), Trial({}, (), "table")
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """`threshold`: largest relative error, or 'table': that of the set of the table; `size`: the M of (1:M)."""
+    """Settings of a search.
+
+    `threshold`: largest relative error, or 'table' for the error of the tabulated set; `size`: M of the range (1:M).
+    """
 
     threshold: float | str = 5e-9
     size: int = 40
@@ -116,7 +119,7 @@ def outcome_of(values: dict[str, Any]) -> Outcome:
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
 ) -> dict[str, SearchResult | CuantoError]:
-    """The smallest set of every element, or why there is none."""
+    """Find the smallest set of every element; the value is an error if there is none."""
     return Search(settings, runner, folder, watch).run(elements)
 
 
@@ -149,7 +152,7 @@ class Search:
         self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
 
     def run(self, elements: list[str]) -> dict[str, SearchResult | CuantoError]:
-        """All searches."""
+        """Run the searches of all elements; an element that fails has an error as its result."""
         occupied = {symbol: self._occupied(symbol) for symbol in elements}
         for symbol in elements:
             self._advance(symbol, self._steps(symbol, occupied[symbol]), None)

@@ -153,7 +153,8 @@ class Chain:
 
     @staticmethod
     def _probes(kind: str, low: int, high: int) -> list[int]:
-        """Evenly spaced options, or the largest sets where diffuse functions are dropped, since few of them can be."""
+        """Options to try next: evenly spaced ones, or the largest sets if diffuse functions are dropped, since only a
+        few can be."""
         return evenly_spaced(low, high, PROBES) if kind == "fewest" else list(range(max(low, high - PROBES), high))
 
     def _trial(self, letter: str, limits: Range, current: Trial, parameters: Parameters) -> Trial:

@@ -149,8 +149,8 @@ def nearest_set(symbol: str) -> WellTempered:
 def generated_set(symbol: str, l_max: int, point: bool = False) -> WellTempered:
     """An even-tempered set for any element: exponents alpha beta^(k-1), of which every momentum has a range.
 
-    The ends leave errors of some 1e-9 of the energy, the ratio 1.85 some 1e-8 (docs/develop/atom_notes.md). `point`:
-    with tighter functions for a point nucleus.
+    The smallest and largest exponents cause relative errors of about 1e-9 in the energy, the ratio 1.85 of about 1e-8
+    (docs/develop/atom_notes.md). `point`: with tighter functions for a point nucleus.
     """
     Z, alpha = ATOMIC_NUMBERS[symbol], GENERATED_SMALLEST[0]
     ranges: dict[str, Range] = {}

@@ -15,7 +15,7 @@ from cuanto.log import logger
 T = TypeVar("T")
 
 NEEDED, LATER = range(2)
-"""Priorities: a calculation waits for it, or uses something else meanwhile."""
+"""Priorities: a calculation waits for the result, or uses another kernel meanwhile."""
 
 
 def ready(future: Future[Any]) -> bool:
@@ -27,7 +27,7 @@ class Background:
     """Daemon threads with a queue by priority; calls still queued when the interpreter exits are dropped.
 
     `finish_running`: wait at exit for running calls (a call into a library cannot be abandoned safely; a compiler in a
-    process of its own can).
+    separate process can).
     """
 
     def __init__(self, threads: int, name: str, finish_running: bool) -> None:

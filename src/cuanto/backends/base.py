@@ -96,7 +96,7 @@ class Linalg(Protocol):
 
 
 SUM_PARTS = 16
-"""Threads for which sums are divided on a CPU, whatever their actual number."""
+"""Number of parts into which sums are divided on a CPU, whatever the number of threads."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class Traits:
 
     @property
     def parts(self) -> int:
-        """Workers among whom sums are divided: a fixed number of threads, so that results do not depend on it."""
+        """Number of parts into which sums are divided; fixed on a CPU, so that results do not depend on the number of
+        threads."""
         return SUM_PARTS if self.unified_memory else self.workers
 
 
@@ -226,11 +227,11 @@ class Backend(Protocol):
         """
 
     def expect(self, classes: Sequence[Class]) -> None:
-        """Classes of integrals that will be needed soon: their tables may be made in the background."""
+        """Announce classes of integrals that will be needed soon: their tables may be made in the background."""
 
     def expect_kernel(self, given: Class, columns: int, real: str) -> None:
-        """A straight-line kernel for lists of quartets with these contraction columns and numbers of this type, which
-        later processes would use: it may be made in the background."""
+        """Announce a straight-line kernel for lists of quartets, with these contraction columns and this number type,
+        that later processes would use: it may be made in the background."""
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""
@@ -251,7 +252,7 @@ class Backend(Protocol):
         """Free and total bytes."""
 
     def release_memory(self) -> None:
-        """Return memory that is kept for later allocations, but not in use."""
+        """Give back memory that is kept for later allocations but not in use."""
 
     def memory_errors(self) -> AbstractContextManager[None]:
         """Context in which every error of the device that means too little memory is a `MemoryError`."""

@@ -1,10 +1,10 @@
 """The disk cache of compiled kernels.
 
 A file is written under a temporary name and renamed when complete, so that concurrent processes and interrupted writes
-never leave a damaged one under its final name. It is sealed with a digest, which is checked before the file is used:
-whatever happened to it since, it is then compiled again instead of crashing the process.
+never leave a damaged one under its final name. It is sealed with a digest, which is checked before the file is used: a
+file that was damaged later is compiled again instead of crashing the process.
 
-What lies in the cache is executed. Folders and files that other users could have written are therefore refused.
+Files in the cache are executed. Folders and files that other users could have written are therefore refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def cache_folder() -> Path:
     """$CUANTO_CACHE, or `cuanto/kernels` in the user's cache folder; created when missing.
 
-    A folder of our own among the temporary files if that one cannot be written, as in containers and on clusters.
+    If it cannot be written, as in containers and on clusters, a private folder among the temporary files is used.
     """
     folder = _chosen()
     if folder is not None and _writable(folder):

@@ -24,7 +24,8 @@ TILES = {
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
 ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
 CHUNKS_SOLVED = 64
-"""Chunks of few rows that are multiplied with a triangle."""
+"""Number of chunks into which rows are divided for a product with a triangle, if that gives chunks of a suitable size.
+"""
 FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
 MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
 GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
@@ -93,12 +94,12 @@ class HostLinalg:
         return blas.threads(self._backend.traits.workers if n >= MANY_ORBITALS else 1)
 
     def host_threads(self, n: int) -> AbstractContextManager[None]:
-        """The same threads."""
+        """The same as `threads`."""
         return self.threads(n)
 
     @property
     def copied_rows(self) -> int:
-        """Each thread copies a chunk of rows, and writes as many."""
+        """Each thread copies a chunk of rows and writes another of the same size."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
     @property
@@ -137,11 +138,11 @@ class HostLinalg:
         return add_squares(self._backend, np.ascontiguousarray(X), depth, [(0, n, columns, 0)], functions, n)
 
     def combine_rows(self, rows: Array, weights: Array, ranges: Any = None) -> Array:
-        """A range of rows in a thread."""
+        """Combine rows in our threads, each of which takes a range."""
         return self._over_ranges("fit", rows, ranges, np.zeros(rows.shape[1]), "out", density=weights)
 
     def rows_times(self, rows: Array, vector: Array, ranges: Any = None) -> Array:
-        """A range of rows in a thread."""
+        """Multiply in our threads, each of which takes a range of rows."""
         vector = np.ascontiguousarray(vector)
         return self._over_ranges("potential", rows, ranges, np.empty(len(rows)), "", fit=vector)
 
@@ -179,7 +180,7 @@ class HostLinalg:
         return self.product(A, transpose(A))
 
     def divisor(self, L: Any) -> BlockFactor:
-        """Diagonal blocks that fit into the cache."""
+        """Use diagonal blocks that fit into the cache."""
         return BlockFactor(L, [np.linalg.inv(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cpu"])])
 
     def factor(self, G: Any) -> BlockFactor:
@@ -203,7 +204,7 @@ class HostLinalg:
         values = {"rows": rows, "naux": naux, "one": one, "other": other, "L": L, "triangle": int(triangle)}
         program = self._backend.compile(rows_kernel("solve"))
         scratch = 8 * 2 * SOLVED_AT_ONCE * naux
-        # Whatever the number of threads: the order of the sums in a product depends on its number of rows.
+        # Independent of the number of threads, because the order of sums in a product depends on its number of rows.
         chunk = min(SOLVED_AT_ONCE, max(ROWS_SOLVED, count // CHUNKS_SOLVED))
         self._backend.launch_all([Launch(program, count, values, scratch, grain=chunk)])
 
@@ -307,7 +308,7 @@ class DeviceLinalg:
         return A @ B
 
     def gram(self, X: Any) -> Any:
-        """The lower half by panels of rows, mirrored, if the matrix is large."""
+        """Compute a large matrix by panels of rows of its lower half and mirror it."""
         n = len(X)
         if n < 4 * GRAM_ROWS:
             return X @ X.T
@@ -319,11 +320,11 @@ class DeviceLinalg:
         return K
 
     def gram_of_stack(self, X: Any) -> Any:
-        """One product; of a copy, unless the row index is the outer axis in memory."""
+        """Compute a single product, of a copy of X unless the row index is the outer axis in memory."""
         return self.gram(X.transpose(1, 0, 2).reshape(X.shape[1], -1))
 
     def combine_rows(self, rows: Any, weights: Any, ranges: Any = None) -> Any:
-        """All rows, in portions."""
+        """Combine all rows, in portions."""
         out = self._xp.zeros(rows.shape[1])
         for start in range(0, len(rows), SUMMED_AT_ONCE):
             some = slice(start, start + SUMMED_AT_ONCE)
@@ -331,7 +332,7 @@ class DeviceLinalg:
         return out
 
     def rows_times(self, rows: Any, vector: Any, ranges: Any = None) -> Any:
-        """All rows, in portions."""
+        """Multiply all rows, in portions."""
         out = self._xp.empty(len(rows))
         for start in range(0, len(rows), SUMMED_AT_ONCE):
             some = slice(start, start + SUMMED_AT_ONCE)
@@ -351,7 +352,7 @@ class DeviceLinalg:
         return self._library.lower_gram(A) if A.ndim == 2 else A @ transpose(A)
 
     def divisor(self, L: Any) -> BlockFactor:
-        """Large diagonal blocks: few calls."""
+        """Use large diagonal blocks, so that there are few calls."""
         inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
         return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
@@ -360,7 +361,7 @@ class DeviceLinalg:
         return self.divisor(self._xp.linalg.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
-        """Both concurrently: each factor is a long chain of small kernels."""
+        """Compute both concurrently, because each factor is a long chain of small kernels."""
         return self._library.concurrently(
             lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
         )

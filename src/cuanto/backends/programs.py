@@ -138,7 +138,7 @@ def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
 
 @lru_cache(maxsize=2)
 def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[Integrals, Cost]:
-    """Graphs of the last two classes only: those of a large one take a hundred megabytes."""
+    """Graphs and cost of a class; only the last two are cached, because those of a large class take 100 MB."""
     integrals = make_integrals(operator, bra, ket, algorithm)
     return integrals, cost(integrals)
 

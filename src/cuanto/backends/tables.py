@@ -21,11 +21,11 @@ from cuanto.kernels.spec import Shells
 from cuanto.workers import python_environment, usable_cores
 
 LARGE = 8
-"""Sum of the momenta of a class from which on its tables take longer than a tenth of a second."""
+"""Sum of the angular momenta of the smallest classes whose tables take longer than a tenth of a second."""
 MEDIUM = 4
-"""Smallest sum of the momenta of a class whose tables are made while the calculation goes on."""
+"""Sum of the angular momenta of the smallest classes whose tables are made while the calculation goes on."""
 MIN_CLASSES = 8
-"""Number of classes from which on new processes, which take half a second to start, are worthwhile."""
+"""Smallest number of classes for which new processes, which take half a second to start, are worthwhile."""
 
 
 def expect(classes: Iterable[Class], levels: bool) -> None:

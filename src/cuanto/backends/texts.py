@@ -23,8 +23,10 @@ _requests: WeakKeyDictionary[Any, dict[KernelSpec, Request]] = WeakKeyDictionary
 
 
 def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], bool]) -> Request:
-    """A kernel that is compiled in the background at low priority; None if it is not `worthwhile`, which is asked
-    there, because it may need the operations of the class."""
+    """Compile a kernel in the background at low priority; the result is None if it is not `worthwhile`.
+
+    That function is called in the background as well, because it may have to count the operations of the class.
+    """
     known = _requests.setdefault(backend, {})
     if spec in known and (not ready(known[spec]) or known[spec].result() is not None):
         return known[spec]

@@ -3,8 +3,8 @@
 Each element uses the first of these sets that contains it:
 1. the set made for the orbital basis: cc-pVXZ-JKFIT for the correlation-consistent family, def2-universal
    for def2, otherwise what the Basis Set Exchange recommends;
-2. def2-universal-JKFIT, also for J alone, for H to Kr, beyond with core potentials, for which it was made, and orbital
-   functions up to g;
+2. def2-universal-JKFIT (also for J alone), if no orbital function is higher than g and the element is one of H to Kr or
+   has a core potential, which the set assumes for heavier elements;
 3. a set generated from the orbital basis (AutoAux).
 
 F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p; 8, 1057 (2006),
@@ -28,8 +28,9 @@ AUTOMATIC = "autoaux"
 
 KINDS = ("jk", "j")
 _UNIVERSAL = "def2-universal-jkfit"
-"""For J alone def2-universal-JFIT is smaller, but its errors are three times as large: over 63 molecules up to krypton
-1.8e-4 instead of 5e-5 Hartree (medians, PBE density), while calculations of small molecules take 4 % less time."""
+"""Also used for J alone. def2-universal-JFIT is smaller, but its errors are three times as large, 1.8e-4 instead of
+5e-5 Hartree (medians over 63 molecules up to krypton, PBE density), while it saves 4 % of the time of small molecules.
+"""
 _UNIVERSAL_LAST_ELEMENT = 36
 """Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
@@ -111,4 +112,4 @@ def _as_table(shell: Shell) -> ShellTable:
 
 
 def _check_kind(kind: str) -> None:
-    require(kind in KINDS, f"unknown kind of fitting {quote(kind)}: 'jk' and 'j' exist")
+    require(kind in KINDS, f"unknown kind of fitting {quote(kind)}: choose 'jk' or 'j'")

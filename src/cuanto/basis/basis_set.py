@@ -6,10 +6,11 @@ the rest.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import pi, prod, sqrt
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,8 @@ from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError, require
 from cuanto.system.molecule import Molecule
 from cuanto.system.text import quote
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -76,7 +79,7 @@ class Basis:
         if shells and not 0 <= min(s.atom for s in shells) <= max(s.atom for s in shells) < len(positions):
             raise InputError(f"a shell is on an atom that is not one of the {len(positions)} given")
         potentials = tuple([None] * len(positions) if core_potentials is None else core_potentials)
-        require(len(potentials) == len(positions), f"{len(positions)} atoms need as many core potentials or None")
+        require(len(potentials) == len(positions), f"{len(positions)} atoms need a core potential or None for each")
         positions.setflags(write=False)
         basis._set(name, tuple(shells), positions, tuple(symbols or ["X"] * len(positions)), {}, potentials)
         return basis
@@ -85,35 +88,52 @@ class Basis:
         """The same shells with their atoms at other positions (Bohr)."""
         basis = type(self).__new__(type(self))
         basis._set(self.name, self.shells, R_ax, self.symbols, self.sources, self.core_potentials)
+        basis.__dict__["_known"] = self._known
         return basis
 
     def _set(self, *values: object) -> None:
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self._set(*(state[field.name] for field in fields(self)))
+
+    def of_shells(self, make: Callable[["Basis"], T]) -> T:
+        """The result of `make` for this basis, which must not depend on positions: it is computed once for this basis
+        and all others that differ from it only by `moved_to`."""
+        if make not in self._known:
+            self._known[make] = make(self)
+        found: T = self._known[make]
+        return found
+
+    @cached_property
+    def _known(self) -> dict[Callable[["Basis"], Any], Any]:
+        """Results of `of_shells` so far, shared by all bases with these shells."""
+        return {}
+
     @cached_property
     def spherical(self) -> bool:
-        """Whether all d, f, ... functions are pure (with s and p functions only: all functions)."""
+        """Whether all d, f, ... functions are pure; in a basis of s and p functions those of the highest l count."""
         highest = max((shell.l for shell in self.shells), default=0)
         return all(shell.pure for shell in self.shells if shell.l == highest or shell.l >= 2)
 
     @cached_property
     def offsets(self) -> NDArray[np.int64]:
         """First function of every shell."""
-        offsets = np.cumsum([0] + [shell.nbf for shell in self.shells], dtype=np.int64)[:-1]
-        offsets.setflags(write=False)
-        return offsets
+        return self.of_shells(_offsets)[:-1]
 
     @cached_property
     def nbf(self) -> int:
         """Number of basis functions."""
-        return sum(shell.nbf for shell in self.shells)
+        return int(self.of_shells(_offsets)[-1])
 
     @cached_property
     def function_atoms(self) -> NDArray[np.int64]:
         """Atom of every function."""
-        atoms = np.array([shell.atom for shell in self.shells], dtype=np.int64)
-        return np.repeat(atoms, [shell.nbf for shell in self.shells])
+        return self.of_shells(_function_atoms)
 
     @property
     def l_max(self) -> int:
@@ -148,6 +168,18 @@ class Basis:
                 head = f"{shell.atom} {self.symbols[shell.atom]} {n}{shell.letter}"
                 labels += [head + component for component in component_labels(shell.l, shell.pure)]
         return labels
+
+
+def _offsets(basis: Basis) -> NDArray[np.int64]:
+    """First function of every shell, and the number of functions."""
+    offsets = np.cumsum([0] + [shell.nbf for shell in basis.shells], dtype=np.int64)
+    offsets.setflags(write=False)
+    return offsets
+
+
+def _function_atoms(basis: Basis) -> NDArray[np.int64]:
+    atoms = np.array([shell.atom for shell in basis.shells], dtype=np.int64)
+    return np.repeat(atoms, np.diff(basis.of_shells(_offsets)))
 
 
 def component_labels(l: int, pure: bool) -> list[str]:

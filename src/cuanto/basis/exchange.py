@@ -1,4 +1,4 @@
-"""The Basis Set Exchange.
+"""Basis sets from the Basis Set Exchange.
 
 B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019), doi:10.1021/acs.jcim.9b00725. The package is
 imported when first needed, because it is slow to import and basis files work without it.
@@ -18,7 +18,7 @@ from cuanto.system.text import quote
 WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
 """Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
 MAX_NAMED = 3
-"""Sets that a message names."""
+"""Largest number of sets that a message names."""
 
 
 def _package() -> Any:

@@ -16,13 +16,13 @@ from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.formats import parse_json
 from cuanto.system.text import (
-    listed_numbers,
+    format_path,
+    parse_json_numbers,
     parse_numbers,
     parse_real,
     parse_whole,
     quote,
     read_text,
-    shown,
     split_lines,
 )
 
@@ -38,7 +38,7 @@ def read_basis_file(path: str | os.PathLike[str]) -> dict[str, ElementTable]:
 
 def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
     """Every element of the text of a basis set file, by symbol; `source` begins every message."""
-    source = shown(source)
+    source = format_path(source)
     lines = [line.strip() for line in split_lines(text)]
     if text.lstrip().startswith("{"):
         tables = tables_from_exchange(parse_json(text, source), source)
@@ -276,8 +276,8 @@ def _exchange_shell(shell: Any) -> list[ShellTable]:
     require(good, f"angular momentum {quote(ls)} is not a list of whole numbers")
     columns = shell.get("coefficients")
     require(isinstance(columns, list) and columns, "'coefficients' is not a list of columns")
-    exponents = listed_numbers(shell.get("exponents"))
-    values = [listed_numbers(column) for column in columns]
+    exponents = parse_json_numbers(shell.get("exponents"))
+    values = [parse_json_numbers(column) for column in columns]
     equal = all(len(column) == len(exponents) for column in values)
     require(equal, "a column of coefficients is not as long as the exponents")
     rows = [[a, *(column[k] for column in values)] for k, a in enumerate(exponents)]

@@ -9,7 +9,7 @@ from typing import Any
 from cuanto.basis.core_potential import CorePotential, RadialTerm
 from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
-from cuanto.system.text import listed_numbers, parse_numbers, parse_whole, quote
+from cuanto.system.text import parse_json_numbers, parse_numbers, parse_whole, quote
 
 
 class PotentialParts:
@@ -99,7 +99,7 @@ def potential_from_exchange(symbol: str, entry: Mapping[str, Any]) -> CorePotent
         columns = part.get("coefficients")
         require(isinstance(columns, list) and len(columns) == 1, "a core potential needs one column of coefficients")
         values = [part.get("r_exponents"), part.get("gaussian_exponents"), columns[0]]
-        powers, exponents, coefficients = map(listed_numbers, values)
+        powers, exponents, coefficients = map(parse_json_numbers, values)
         equal = len(powers) == len(exponents) == len(coefficients)
         require(equal, "the columns of a core potential have different lengths")
         for row in zip(powers, exponents, coefficients, strict=True):

@@ -58,7 +58,9 @@ def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None)
     low, high = min(exponents), max(exponents)
     possible = low >= EXPONENTS[0] and high <= EXPONENTS[1]
     require(possible, f"exponents from {low:.3g} to {high:.3g}: {EXPONENTS[0]:g} to {EXPONENTS[1]:g} are possible")
-    require(len(rows) <= MAX_PRIMITIVES, f"a shell of {len(rows)} primitives: {MAX_PRIMITIVES} are possible")
+    require(
+        len(rows) <= MAX_PRIMITIVES, f"a shell of {len(rows)} primitives is too large: the limit is {MAX_PRIMITIVES}"
+    )
     parts = [slice(1, None)] if n == 1 else [slice(1 + i, 2 + i) for i in range(n)]
     columns = [tuple(tuple(row[part]) for row in rows) for part in parts]
     return [

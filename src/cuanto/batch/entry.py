@@ -27,7 +27,7 @@ from cuanto.system.text import parse_whole, quote, split_lines
 
 @dataclass(frozen=True)
 class Entry:
-    """A molecule and its model; without a molecule, the `problem` with its file."""
+    """A molecule and its model; if its file cannot be read, `molecule` is None, and `problem` says why."""
 
     name: str
     molecule: Molecule | None
@@ -48,7 +48,7 @@ class Entry:
 def entries_of(given: str, model: Model, charge: int | None, multiplicity: int | None) -> list[Entry]:
     """Entries of a file, of every structure of a trajectory, or of every XYZ file of a folder.
 
-    What cannot be read is an entry, too.
+    What cannot be read becomes an entry with a `problem`.
     """
     try:
         paths = _files(given)
@@ -76,7 +76,7 @@ def _files(given: str) -> list[str]:
 
 
 def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterator[Source | CuantoError]:
-    """One source of most files; all structures of a trajectory, with errors for those that are wrong."""
+    """The molecule of a file, or all structures of a trajectory, with an error for each that cannot be read."""
     if given.lower().startswith(SMILES):
         yield read_source(given, charge, multiplicity)
         return

@@ -1,5 +1,6 @@
-"""The work of a worker process. Input and output are plain data, so that it can run on any machine. If a molecule
-fails, the error is its result.
+"""The work of a worker process.
+
+Input and output are plain data, so that it can run on any machine. If a molecule fails, the error is its result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
-"""Keywords of molecules that are computed together."""
+"""Keywords with which molecules can be computed together; with others they are computed one by one."""
 
 
 def evaluate(task: dict[str, Any]) -> dict[str, Any]:

@@ -35,9 +35,9 @@ MAX_TASK_MOLECULES = {"cpu": 32, "cuda": 1024}
 MAX_BATCH_ATOMS = 100
 """Largest number of atoms of molecules that share a task on a CPU, where several processes share the memory."""
 TASKS_PER_PROCESS = 4
-"""Fewest tasks for which a process is worth its start of a second or two; for optimisations one is enough."""
+"""Tasks that a process must have to be worth its start, which takes a second or two; of optimisations one is enough."""
 MAX_SUBMITTED = 1000
-"""Tasks submitted ahead of their results."""
+"""Largest number of tasks that are submitted but not finished."""
 MAX_TRIES = 2
 """Attempts at a molecule whose worker was lost: another process may have used up the memory."""
 MEMORY_SHARE = 0.8
@@ -122,7 +122,7 @@ class _Task:
 
 @dataclass
 class Batch:
-    """A calculation of many entries; as a context manager it stops its workers in the end."""
+    """A calculation of many entries; as a context manager it stops its workers at the end."""
 
     entries: Sequence[Entry]
     table: Table | None = None

@@ -27,9 +27,9 @@ from cuanto.system import Molecule
 class Row:
     """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: of an optimisation. `positions` (Bohr): where
-    they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does
-    not compute is None.
+    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: those of an optimisation. `positions` (Bohr):
+    given where they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a
+    batch does not compute is None.
     """
 
     entry: Entry
@@ -75,7 +75,7 @@ class Row:
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of formulas in spreadsheets."""
+"""Characters with which formulas begin in spreadsheets."""
 Column = tuple[str, Callable[[Row], Any]]
 """Type of a column, and its value in a row."""
 

@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import partial
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -56,7 +58,15 @@ ENDINGS = (
 )
 """Suffixes of output files; other programs use -o for them."""
 MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
-PANEL = "Calculation"
+METHOD_HELP = (
+    "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
+    "ub3lyp; mndo, am1, pm3, pm6, rm1, unrestricted as upm6. \\[default: hf]"
+)
+BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
+OUT_HELP = (
+    "Write a table of many molecules: .csv, .jsonl or .parquet. After an interruption the same command continues it."
+)
+PANEL, FILES, MANY = "Calculation", "Files", "Many molecules"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
@@ -64,6 +74,13 @@ OPTION_HELP = (
     "files see below."
 )
 
+Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
+Method = Annotated[
+    str | None, typer.Option("--method", "-m", metavar="NAME", help=METHOD_HELP, autocompletion=complete_method)
+]
+BasisName = Annotated[
+    str | None, typer.Option("--basis", "-b", metavar="NAME", help=BASIS_HELP, autocompletion=complete_basis)
+]
 Charge = Annotated[int | None, typer.Option("--charge", help="Total charge. \\[default: that of the file, else 0]")]
 Multiplicity = Annotated[
     int | None,
@@ -71,6 +88,33 @@ Multiplicity = Annotated[
         "--mult", "--multiplicity", help="Spin multiplicity 2S+1. \\[default: that of the file, else the lowest]"
     ),
 ]
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
+
+
+def file_flag(help: str) -> Any:
+    """Annotation of an output file."""
+    return Annotated[str | None, typer.Option(metavar="FILE", help=help, rich_help_panel=FILES)]
+
+
+def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
+    """Annotations of the flags for many molecules, with the help texts of two of them."""
+
+    def flag(type_: Any, **more: Any) -> Any:
+        return Annotated[type_ | None, typer.Option(rich_help_panel=MANY, **more)]
+
+    return {
+        "out": flag(Path, metavar="FILE", help=OUT_HELP),
+        "workers": flag(int, min=0, help=workers),
+        "scheduler": flag(str, metavar="ADDRESS", help=scheduler),
+    }
+
+
+TABLE = table_flags(
+    "With --out: number of processes; 0: none but this one. \\[default: one per core]",
+    "With --out: Dask scheduler, such as tcp://HOST:8786.",
+)
 
 
 def _log_to_stderr(wanted: bool) -> bool:
@@ -97,7 +141,7 @@ Threads = Annotated[
         "--threads",
         min=1,
         callback=_set_threads,
-        help="Threads of the CPU. \\[default: CUANTO_THREADS, else one per core]",
+        help="Number of CPU threads. \\[default: CUANTO_THREADS, else one per core]",
         rich_help_panel=PANEL,
     ),
 ]
@@ -123,35 +167,47 @@ def flag_type(name: str) -> Any:
 Auxiliary = flag_type("auxbasis")
 
 
-def with_options(command: Callable[..., None], more: Mapping[str, Any] | None = None) -> Callable[..., None]:
-    """Add the flags of all options and `--threads` to a command, before `--charge`; it receives them as keywords.
+def with_options(
+    command: Callable[..., None] | None = None,
+    more: Mapping[str, Any] | None = None,
+    last: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Add the flags that commands share to a command: method and basis, all options, charge and multiplicity.
 
-    Options without a flag share `--option`, which takes the place of the first of them. `more`: annotations of further
-    flags by name.
+    The command receives them as keywords. Options without a flag share `--option`, which takes the place of the first
+    of them. `more`: annotations of further flags by name, after the options; `last`: others at the end.
     """
+    if command is None:
+        return partial(with_options, more=more, last=last)
     names = dict.fromkeys(name if option.flag else "option" for name, option in OPTIONS.items())
-    types = {name: Setting if name == "option" else flag_type(name) for name in names} | dict(more or {})
-    types["threads"] = Threads
-    flags = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in types.items()]
-    *own, _ = (one.replace(kind=flags[0].kind) for one in signature(command, eval_str=True).parameters.values())
-    position = [one.name for one in own].index("charge")
-    shown = [*own[:position], *flags, *own[position:]]
-    command.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    types = {"method": Method, "basis": BasisName}
+    types |= {name: Setting if name == "option" else flag_type(name) for name in names}
+    types |= {**(more or {}), "threads": Threads, "charge": Charge, "multiplicity": Multiplicity}
+    first, *own, _ = signature(command, eval_str=True).parameters.values()
+    shown = [first, *_parameters(types), *own, *_parameters(last or {}), *_parameters({"verbose": Verbose}, False)]
+    command.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown])  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in shown}
     return command
+
+
+def _parameters(types: Mapping[str, Any], default: object = None) -> list[Parameter]:
+    return [Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=one) for name, one in types.items()]
+
+
+def given(flags: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Those of the flags `names` that were given, as plain data."""
+    found = {name: flags[name] for name in names}
+    return {name: getattr(value, "value", value) for name, value in found.items() if value is not None}
 
 
 def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Checked keywords of `cuanto.energy` from the flags that `with_options` added."""
     from cuanto.interfaces.keywords import checked_keywords, parse_size
 
-    found: dict[str, Any] = {}
-    for name in flags.keys() & OPTIONS:
-        value, option = flags[name], OPTIONS[name]
-        if value is not None:
-            found[name] = (
-                parse_size(value, option.flags[0]) if option.kind == "size" else getattr(value, "value", value)
-            )
+    found = given(flags, flags.keys() & OPTIONS)
+    for name in found:
+        if OPTIONS[name].kind == "size":
+            found[name] = parse_size(found[name], OPTIONS[name].flags[0])
     return checked_keywords(found | parse_options(flags["option"] or []), "--option")
 
 

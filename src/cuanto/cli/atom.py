@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuanto.cli.arguments import Verbose
-from cuanto.cli.energy import NOT_CONVERGED, Device, parse_options
+from cuanto.cli.arguments import Device, Verbose, parse_options
+from cuanto.cli.calculate import NOT_CONVERGED
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cuanto.cli.arguments import Verbose
+from cuanto.cli.arguments import Device, Verbose
 from cuanto.cli.atom import (
     Contract,
     ContractX2C,
@@ -21,15 +21,17 @@ from cuanto.cli.atom import (
     Optimiser,
     OptimiserName,
 )
-from cuanto.cli.energy import NOT_CONVERGED, Device
+from cuanto.cli.calculate import NOT_CONVERGED
 
 Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 
 
 def basis_search(
     elements: Annotated[str, typer.Option("--elements", "-e", help="Elements, such as Ne,Ar,Kr or He-Ne.")],
-    threshold: Annotated[str, typer.Option(help="Relative error, or 'table': the error of the table's set.")] = "5e-9",
-    size: Annotated[int, typer.Option(help="Initial number of functions of every momentum.")] = 40,
+    threshold: Annotated[
+        str, typer.Option(help="Relative error, or 'table': that of the set in the table of the thesis.")
+    ] = "5e-9",
+    size: Annotated[int, typer.Option(help="Initial number of functions of every angular momentum.")] = 40,
     scan: Annotated[
         Scan, typer.Option(help="full: every candidate; bisect: only a few; auto: full for small sizes.")
     ] = Scan.AUTO,
@@ -44,11 +46,11 @@ def basis_search(
     method: FormerName = None,
     max_evaluations: Annotated[int, typer.Option(help="Maximum number of energies per optimisation.", min=10)] = 1000,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes; 0: only this one.", min=0)] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of local processes; 0: none but this one.", min=0)] = None,
     retries: Annotated[int, typer.Option(help="Retries of an optimisation whose worker was lost.", min=0)] = 2,
-    state: Annotated[
-        Path, typer.Option(help="Folder of results; the same command continues from optimisation.")
-    ] = Path("basis-search"),
+    state: Annotated[Path, typer.Option(help="Folder of results, from which the same command continues.")] = Path(
+        "basis-search"
+    ),
     backend: Annotated[Device, typer.Option(help="Backend of every worker.")] = Device.CPU,
     json: Json = None,
     export: Export = None,
@@ -57,7 +59,7 @@ def basis_search(
     diffuse: Diffuse = 1,
     verbose: Verbose = False,
 ) -> None:
-    """Find the smallest well-tempered sets; exit status 0 all accurate, 1 some not, 2 bad input."""
+    """Find the smallest well-tempered sets; exit status 0 all within the threshold, 1 some not, 2 bad input."""
     from rich.console import Console
 
     from cuanto.atomic.input import TrustRegion

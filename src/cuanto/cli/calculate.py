@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cuanto.cli.arguments import options_given
 from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
@@ -95,6 +96,12 @@ class Job:
         if self.file is None:
             return nullcontext()
         return errors_about(f"{self.file}: {key}" if key else self.file)
+
+
+def job_given(flags: Mapping[str, Any], **fields: Any) -> Job:
+    """Make a job from the flags that `with_options` added, and from the other fields of a job."""
+    known = {name: flags[name] for name in ("method", "basis", "charge", "multiplicity")}
+    return Job(**known, keywords=options_given(flags), **fields)
 
 
 def read_sources(job: Job) -> list[Source]:
@@ -264,19 +271,11 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
 
 def write_files(result: Result, outputs: Mapping[str, str], source: Source, driver: str) -> None:
     """Write the output files, even if the calculation did not converge (the files say so)."""
-    from cuanto.interfaces.qcschema import SchemaWarning, qcschema_text
+    from cuanto.interfaces.qcschema import qcschema_text
     from cuanto.methods import GaussianResult
 
-    if path := outputs.get("json"):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", SchemaWarning)
-            text = qcschema_text(result, driver, source.input_schema)
-        if path == STDOUT:
-            print(text, end="")
-        else:
-            write_text(path, text)
-        for warning in caught:
-            print(f"cuanto: {warning.message}", file=sys.stderr)
+    if "json" in outputs:
+        write_schema(outputs["json"], lambda: qcschema_text(result, driver, source.input_schema))
     if "molden" in outputs and isinstance(result, GaussianResult):
         from cuanto.interfaces.molden import write_molden
 
@@ -285,3 +284,18 @@ def write_files(result: Result, outputs: Mapping[str, str], source: Source, driv
         from cuanto.report import write_report
 
         write_report(outputs["report"], result)
+
+
+def write_schema(path: str, make_text: Callable[[], str]) -> None:
+    """Write a QCSchema file, or print it for `-`; what QCElemental does not accept goes to standard error."""
+    from cuanto.interfaces.qcschema import SchemaWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SchemaWarning)
+        text = make_text()
+    if path == STDOUT:
+        print(text, end="")
+    else:
+        write_text(path, text)
+    for warning in caught:
+        print(f"cuanto: {warning.message}", file=sys.stderr)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,7 +13,6 @@ from rich.console import Console
 from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
 from cuanto.errors import InputError
-from cuanto.files import write_text
 
 if TYPE_CHECKING:
     from cuanto.cli.calculate import Job
@@ -28,7 +25,6 @@ OUTPUTS = ("json", "molden", "report")
 """Kinds of files; Molden files and reports are those of the complex."""
 PANEL = "Interaction energies"
 COLUMNS = (("calculation", 26), ("functions", 9), ("energy / Hartree", 18), ("iterations", 10), ("time / s", 8))
-STDOUT = "-"
 
 
 def _flag(name: str, metavar: str, help: str) -> Any:
@@ -39,8 +35,8 @@ FLAGS = {
     "counterpoise": _flag(
         "--counterpoise",
         "FRAGMENTS",
-        "Interaction energy of fragments, with and without the counterpoise correction: numbers of atoms such as 3,3, "
-        "or atoms such as '1-3;4-6'.",
+        "Interaction energy of fragments, with and without the counterpoise correction: how many atoms each has, such "
+        "as 3,3, or their atoms, such as '1-3;4-6'.",
     ),
     "fragment_charges": _flag("--fragment-charges", "LIST", "Charge of every fragment. \\[default: all neutral]"),
     "fragment_multiplicities": _flag(
@@ -169,19 +165,11 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:
     """Write the files, also of calculations that did not converge: the files say so."""
-    from cuanto.cli.calculate import write_files
-    from cuanto.interfaces.qcschema import SchemaWarning, counterpoise_schema, schema_text
+    from cuanto.cli.calculate import write_files, write_schema
+    from cuanto.interfaces.qcschema import counterpoise_schema, schema_text
 
     lines = tuple(f"{name}: {hartree:.9f} Hartree, {kcal:.6f} kcal/mol" for name, hartree, kcal in _rows(found))
     found = replace(found, complex=replace(found.complex, notes=(*found.complex.notes, *lines)))
-    if path := outputs.get("json"):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", SchemaWarning)
-            text = schema_text(counterpoise_schema(found), source.input_schema)
-        if path == STDOUT:
-            print(text, end="")
-        else:
-            write_text(path, text)
-        for warning in caught:
-            print(f"cuanto: {warning.message}", file=sys.stderr)
+    if "json" in outputs:
+        write_schema(outputs["json"], lambda: schema_text(counterpoise_schema(found), source.input_schema))
     write_files(found.complex, {name: path for name, path in outputs.items() if name != "json"}, source, "energy")

@@ -94,7 +94,7 @@ def extras() -> Finding:
             there.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             lacking.append(f"{package} ({purpose})")
-    rest = f"; not installed: {', '.join(lacking)}" if lacking else ""
+    rest = f"; not installed: {', '.join(lacking)}: `pip install 'cuanto[all]'`" if lacking else ""
     return (", ".join(there) or "none") + rest, None
 
 
@@ -109,7 +109,9 @@ def processor() -> Finding:
 
     simd = np.show_config(mode="dicts").get("SIMD Extensions", {})
     widest = [*simd.get("baseline", []), *simd.get("found", [])][-1:]
-    threads = f"{cores()} threads " + ("(CUANTO_THREADS)" if os.environ.get("CUANTO_THREADS") else "(cores usable)")
+    threads = f"{cores()} threads " + (
+        "(CUANTO_THREADS)" if os.environ.get("CUANTO_THREADS") else "(one for each usable core)"
+    )
     return f"{platform.machine()}, {threads}, vectors: {(widest or ['unknown'])[0]}", None
 
 

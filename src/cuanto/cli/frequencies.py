@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -13,9 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.arguments import Charge, Multiplicity, Verbose, examples, options_given, with_options
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, STDOUT, Job, output_paths, read_sources
-from cuanto.cli.energy import FILES, MANY, BasisName, Json, Method, Molecules, Out, Report
+from cuanto.cli.arguments import Molecules, examples, file_flag, given, table_flags, with_options
+from cuanto.cli.calculate import (
+    BAD_INPUT,
+    NOT_CONVERGED,
+    STDOUT,
+    Job,
+    job_given,
+    output_paths,
+    read_sources,
+    write_schema,
+)
+from cuanto.cli.energy import FILE_FLAGS as ENERGY_FILES
 from cuanto.cli.lines import print_error
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import print_heading
@@ -50,82 +57,49 @@ DEFAULT_OUTPUTS = {
 THERMOCHEMISTRY, HESSIAN = "Thermochemistry", "Hessian"
 
 
-def _thermo(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=THERMOCHEMISTRY, **more)
+def _flag(panel: str, type_: Any, help: str, *names: str, **more: Any) -> Any:
+    return Annotated[type_ | None, typer.Option(*names, help=help, rich_help_panel=panel, **more)]
 
 
-Isotopes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ATOM=ISOTOPE", help="Isotopes by atom or element, such as 2=D,3=D or C=13C.", rich_help_panel=HESSIAN
-    ),
-]
-Step = Annotated[
-    float | None, typer.Option(help="Displacement of the atoms, Bohr. \\[default: 0.005]", rich_help_panel=HESSIAN)
-]
-Symmetry = Annotated[
-    bool | None,
-    typer.Option(
+HESSIAN_FLAGS = {
+    "isotopes": _flag(HESSIAN, str, "Isotopes by atom or element, such as 2=D,3=D or C=13C.", metavar="ATOM=ISOTOPE"),
+    "step": _flag(HESSIAN, float, "Displacement of the atoms, Bohr. \\[default: 0.005]"),
+    "symmetry": _flag(
+        HESSIAN,
+        bool,
+        "Compute only one of several equivalent displacements. \\[default: as far as the grid allows]",
         "--symmetry/--no-symmetry",
-        help="Compute only one of several equivalent displacements. \\[default: as far as the grid allows]",
-        rich_help_panel=HESSIAN,
     ),
-]
-Follow = Annotated[
-    bool,
-    typer.Option(
+    "follow_imaginary": _flag(
+        HESSIAN,
+        bool,
+        "Displace along an imaginary mode, optimise, and compute again until none is left.",
         "--follow-imaginary",
-        help="Displace along an imaginary mode, optimise, and compute again until none is left.",
-        rich_help_panel=HESSIAN,
     ),
-]
-Temperature = Annotated[float | None, _thermo("--temperature", "-T", help="Temperature, K. \\[default: 298.15]")]
-Pressure = Annotated[float | None, _thermo("--pressure", help="Pressure, atm. \\[default: 1]")]
-Scale = Annotated[float | None, _thermo("--scale", help="Factor of all wavenumbers. \\[default: 1]")]
-SymmetryNumber = Annotated[
-    int | None, _thermo("--symmetry-number", help="Symmetry number of the rotations. \\[default: from the point group]")
-]
-Degeneracy = Annotated[
-    int | None, _thermo("--degeneracy", help="Degeneracy of the electronic state. \\[default: the multiplicity]")
-]
-Entropy = Annotated[
-    str | None,
-    _thermo("--entropy", metavar="MODEL", help="quasi-rrho (low modes as rotors) or rrho. \\[default: quasi-rrho]"),
-]
-Cutoff = Annotated[
-    float | None, _thermo("--cutoff", help="Wavenumber below which modes count as low, cm^-1. \\[default: 100]")
-]
-HessianFile = Annotated[
-    str | None,
-    typer.Option(
-        "--hessian",
-        metavar="FILE",
-        help="Name of the Hessian file. \\[default: NAME_hessian.json]",
-        rich_help_panel=FILES,
+}
+CONDITION_FLAGS = {
+    "temperature": _flag(THERMOCHEMISTRY, float, "Temperature, K. \\[default: 298.15]", "--temperature", "-T"),
+    "pressure": _flag(THERMOCHEMISTRY, float, "Pressure, atm. \\[default: 1]"),
+    "scale": _flag(THERMOCHEMISTRY, float, "Factor of all wavenumbers. \\[default: 1]"),
+    "symmetry_number": _flag(
+        THERMOCHEMISTRY, int, "Symmetry number of the rotations. \\[default: from the point group]"
     ),
-]
-Molden = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write normal modes and orbitals as a Molden file.", rich_help_panel=FILES),
-]
-Journal = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="File of finished displacements. \\[default: NAME_freq.journal]", rich_help_panel=FILES
+    "degeneracy": _flag(THERMOCHEMISTRY, int, "Degeneracy of the electronic state. \\[default: the multiplicity]"),
+    "entropy": _flag(
+        THERMOCHEMISTRY, str, "quasi-rrho (low modes as rotors) or rrho. \\[default: quasi-rrho]", metavar="MODEL"
     ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Processes; 0: only this one. \\[default: one per core; only this one on a GPU or for short runs]",
-        rich_help_panel=MANY,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler, such as tcp://HOST:8786.", rich_help_panel=MANY),
-]
+    "cutoff": _flag(THERMOCHEMISTRY, float, "Wavenumber below which modes count as low, cm^-1. \\[default: 100]"),
+}
+FILE_FLAGS = {
+    **{name: ENERGY_FILES[name] for name in ("json", "report")},
+    "hessian": file_flag("Name of the Hessian file. \\[default: NAME_hessian.json]"),
+    "molden": file_flag("Write normal modes and orbitals as a Molden file."),
+    "journal": file_flag("File of finished displacements. \\[default: NAME_freq.journal]"),
+}
+TABLE = table_flags(
+    "Number of processes; 0: none but this one. \\[default: one per core; 0 on a GPU and for short runs]",
+    "Dask scheduler, such as tcp://HOST:8786.",
+)
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
 
 
@@ -151,66 +125,22 @@ class Analysis:
         )
 
 
-@with_options
-def frequencies(
-    molecules: Molecules,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
-    isotopes: Isotopes = None,
-    step: Step = None,
-    symmetry: Symmetry = None,
-    follow_imaginary: Follow = False,
-    temperature: Temperature = None,
-    pressure: Pressure = None,
-    scale: Scale = None,
-    symmetry_number: SymmetryNumber = None,
-    degeneracy: Degeneracy = None,
-    entropy: Entropy = None,
-    cutoff: Cutoff = None,
-    json: Json = None,
-    hessian: HessianFile = None,
-    molden: Molden = None,
-    report: Report = None,
-    journal: Journal = None,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    **flags: Any,
-) -> None:
-    conditions: dict[str, Any] = {"temperature": temperature, "pressure": pressure, "scale": scale, "cutoff": cutoff}
-    conditions |= {"symmetry_number": symmetry_number, "degeneracy": degeneracy, "entropy": entropy}
-    work: dict[str, Any] = {"step": step, "symmetry": symmetry, "follow_imaginary": follow_imaginary or None}
+@with_options(last={**HESSIAN_FLAGS, **CONDITION_FLAGS, **FILE_FLAGS, **TABLE})
+def frequencies(molecules: Molecules, quiet: Quiet = False, **flags: Any) -> None:
+    out, workers, scheduler = (flags[name] for name in TABLE)
+    work = ("step", "symmetry", "follow_imaginary", *(("workers", "scheduler") if out is None else ()))
     analysis = Analysis(
-        isotopes=parse_isotopes(isotopes),
-        conditions=_given(conditions),
-        work=_given(work | ({} if out is not None else {"workers": workers, "scheduler": scheduler})),
+        isotopes=parse_isotopes(flags["isotopes"]),
+        conditions=given(flags, CONDITION_FLAGS),
+        work=given(flags, work),
     )
-    outputs = {"json": json, "hessian": hessian, "molden": molden, "report": report, "journal": journal}
-    job = Job(
-        sources=molecules,
-        driver="hessian",
-        method=method,
-        basis=basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        keywords=options_given(flags),
-        outputs=_given(outputs),
-        quiet=quiet,
-    )
+    job = job_given(flags, sources=molecules, driver="hessian", outputs=given(flags, FILE_FLAGS), quiet=quiet)
     status = run_frequencies(job, analysis) if out is None else _run_many(job, analysis, out, workers, scheduler)
     if status:
         raise typer.Exit(status)
 
 
 frequencies.__doc__ = SUMMARY
-
-
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
@@ -246,9 +176,9 @@ def run_frequencies(job: Job, analysis: Analysis) -> int:
     paths = output_paths(replace(job, outputs=named), [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)
     status = 0
-    for given, source, outputs in zip(job.sources, sources, paths, strict=True):
+    for name, source, outputs in zip(job.sources, sources, paths, strict=True):
         try:
-            status = max(status, _compute(console, given, source, job, analysis, outputs))
+            status = max(status, _compute(console, name, source, job, analysis, outputs))
         except CuantoError as error:
             if len(sources) == 1:
                 raise
@@ -348,23 +278,14 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
 
 def write_files(vibrations: Vibrations, outputs: Mapping[str, str], source: Source) -> None:
     """Write the output files."""
-    from cuanto.interfaces.qcschema import SchemaWarning
     from cuanto.interfaces.vibrations import hessian_text, modes_molden, schema_text
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SchemaWarning)
-        if "hessian" in outputs:
-            write_text(outputs["hessian"], hessian_text(vibrations))
-        if "molden" in outputs:
-            write_text(outputs["molden"], modes_molden(vibrations))
-        if "json" in outputs:
-            text = schema_text(vibrations, source.input_schema)
-            if outputs["json"] == STDOUT:
-                print(text, end="")
-            else:
-                write_text(outputs["json"], text)
-    for warning in caught:
-        print(f"cuanto: {warning.message}", file=sys.stderr)
+    if "hessian" in outputs:
+        write_schema(outputs["hessian"], lambda: hessian_text(vibrations))
+    if "molden" in outputs:
+        write_text(outputs["molden"], modes_molden(vibrations))
+    if "json" in outputs:
+        write_schema(outputs["json"], lambda: schema_text(vibrations, source.input_schema))
     if "report" in outputs:
         from cuanto.report import write_report
 

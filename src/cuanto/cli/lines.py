@@ -1,4 +1,4 @@
-"""Lines of text on a terminal, which are broken between words, or in a file or pipe, where they are not broken."""
+"""Printing of lines of text: broken between words on a terminal, and never broken in a file or pipe."""
 
 from __future__ import annotations
 

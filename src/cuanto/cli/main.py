@@ -29,6 +29,7 @@ from cuanto.cli import (
 )
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
+from cuanto.cli.calculate import NOT_CONVERGED
 from cuanto.cli.lines import print_error
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
@@ -151,7 +152,7 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), BAD_INPUT
     text = describe_error(error)
     if isinstance(error, ConvergenceError):
-        return text, energy.NOT_CONVERGED
+        return text, NOT_CONVERGED
     if isinstance(error, CuantoError):
         return text, BAD_INPUT
     if isinstance(error, MemoryError):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 
-from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, run_job
 from cuanto.cli.show import count
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 
 MAX_FAILURES = 10
 """Failures that are printed; the table has all of them."""
+
+
+def run_given(job: Job, flags: Mapping[str, Any]) -> None:
+    """Compute one molecule after the other, or a table with `--out`; leave with the exit status."""
+    out, workers, scheduler = (flags[name] for name in ("out", "workers", "scheduler"))
+    if out is None and (workers is not None or scheduler is not None):
+        raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
+    status = run_job(job) if out is None else run_batch(job, out, workers, scheduler)
+    if status:
+        raise typer.Exit(status)
 
 
 def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -> int:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.arguments import MOLECULE_HELP, Charge, Multiplicity, Verbose, examples, options_given, with_options
-from cuanto.cli.calculate import Job, output_paths, read_sources
-from cuanto.cli.energy import BasisName, Method, Quiet
+from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, with_options
+from cuanto.cli.calculate import Job, job_given, output_paths, read_sources
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
-    from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Result
     from cuanto.motion.dynamics import DynamicsResult, Step
 
@@ -62,10 +60,6 @@ Out = Annotated[
 @with_options
 def md(
     molecule: MoleculeName,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
     steps: Steps = STEPS,
     timestep: Timestep = 0.5,
     temperature: Temperature = 300.0,
@@ -75,24 +69,19 @@ def md(
     every: Every = 1,
     trajectory: Out = None,
     quiet: Quiet = False,
-    verbose: Verbose = False,
     **flags: Any,
 ) -> None:
     """Run molecular dynamics; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
 
     The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.
     """
-    given: dict[str, Any] = {"steps": steps, "timestep": timestep, "temperature": temperature, "seed": seed}
-    given |= {"thermostat": thermostat.value, "time_constant": time_constant, "every": every}
-    job = Job(
+    settings: dict[str, Any] = {"steps": steps, "timestep": timestep, "temperature": temperature, "seed": seed}
+    settings |= {"thermostat": thermostat.value, "time_constant": time_constant, "every": every}
+    job = job_given(
+        flags,
         sources=[molecule],
         driver="gradient",
-        settings=given,
-        method=method,
-        basis=basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        keywords=options_given(flags),
+        settings=settings,
         outputs={} if trajectory is None else {"trajectory": str(trajectory)},
         quiet=quiet,
     )
@@ -100,7 +89,7 @@ def md(
 
 
 def run_md(job: Job) -> int:
-    """Move the atoms of the only molecule of a job; 0, since an SCF that does not converge is an error."""
+    """Move the atoms of the only molecule of a job; returns 0, since an SCF that does not converge raises an error."""
     from cuanto.interfaces.sources import choose_model
     from cuanto.motion.dynamics import EXTRAPOLATION_STEPS, Dynamics, DynamicsSettings
     from cuanto.motion.surface import Surface
@@ -151,16 +140,6 @@ def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
     console.print(f"trajectory: {path}", markup=False, style="bold green")
 
 
-def _read(
-    molecule: str, method: str | None, basis: str | None, charge: int | None, multiplicity: int | None, flags: Any
-) -> tuple[Source, Model]:
-    """The molecule, and what to compute."""
-    from cuanto.interfaces.sources import Model, choose_model, read_source
-
-    source = read_source(molecule, charge, multiplicity)
-    return source, choose_model(source, Model(method, basis, options_given(flags), "gradient"))
-
-
 Host = Annotated[str, _motion("Machine of the server.")]
 Port = Annotated[int | None, _motion("Port of the server. \\[default: 31415]", min=1, max=65535)]
 Unix = Annotated[str | None, _motion("Name of a Unix socket in place of host and port.", metavar="NAME")]
@@ -169,14 +148,9 @@ Unix = Annotated[str | None, _motion("Name of a Unix socket in place of host and
 @with_options
 def ipi(
     molecule: MoleculeName,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
     host: Host = "localhost",
     port: Port = None,
     unix: Unix = None,
-    verbose: Verbose = False,
     **flags: Any,
 ) -> None:
     """Compute energies and forces for a server that speaks the i-PI protocol, such as i-PI, LAMMPS or ASE.
@@ -184,11 +158,14 @@ def ipi(
     The molecule gives elements, charge and multiplicity, its atoms in the order of the server; the server gives the
     positions. The command ends when the server does.
     """
-    source, model = _read(molecule, method, basis, charge, multiplicity, flags)
+    from cuanto.interfaces.ipi import serve
+    from cuanto.interfaces.sources import choose_model
+
+    job = job_given(flags, sources=[molecule], driver="gradient")
+    (source,) = read_sources(job)
+    model = choose_model(source, job.model)
     if unix is not None and port is not None:
         raise InputError("--unix and --port are two ways to reach a server: leave out one of them")
-    from cuanto.interfaces.ipi import serve
-
     assert model.method is not None
     count = serve(source.molecule, model.method, model.basis, host=host, port=port, unix=unix, **model.keywords)
     Console(highlight=False).print(f"the server has ended after {count} geometries", markup=False)

@@ -12,19 +12,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cuanto.cli.arguments import (
-    Charge,
-    Multiplicity,
-    Verbose,
-    complete_method,
-    examples,
-    options_given,
-    with_options,
-)
-from cuanto.cli.calculate import STDOUT, Job, run_job, write_files
-from cuanto.cli.energy import FILES, BasisName, Method, Molecules, Out, Quiet, Scheduler, Workers
+from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
+from cuanto.cli.calculate import Job, job_given, write_files, write_schema
 from cuanto.cli.lines import print_error, print_text
-from cuanto.cli.many import run_batch
+from cuanto.cli.many import run_given
 from cuanto.cli.show import count, print_heading
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
@@ -46,12 +37,8 @@ ENERGY_ONLY_FILES = ("checkpoint", "restart")
 """Output files of single-point energies, which an optimisation does not write."""
 
 
-def _search(*names: str, help: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=SEARCH, **more)
-
-
-def _file(help: str) -> Any:
-    return typer.Option(metavar="FILE", help=help, rich_help_panel=FILES)
+def _search(type_: Any, name: str, **more: Any) -> Any:
+    return Annotated[type_ | None, typer.Option(name, rich_help_panel=SEARCH, **more)]
 
 
 class Convergence(StrEnum):
@@ -71,111 +58,63 @@ class Coordinates(StrEnum):
     HDLC = "hdlc"
 
 
-Level = Annotated[Convergence | None, _search("--convergence", help="Convergence criteria. \\[default: normal]")]
-Freeze = Annotated[
-    list[str] | None,
-    _search("--freeze", metavar="TEXT", help="Freeze a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."),
-]
-Set = Annotated[
-    list[str] | None,
-    _search("--set", metavar="TEXT", help="Set a coordinate (Angstrom, degrees): 'dihedral 1 2 3 4 60'."),
-]
-Scan = Annotated[
-    list[str] | None,
-    _search("--scan", metavar="TEXT", help="Scan a coordinate: 'distance 1 2 1.0 2.0 11' has eleven points."),
-]
-Saddle = Annotated[bool, _search("--ts", help="Search for a transition state.")]
-Path_ = Annotated[bool, _search("--irc", help="Follow the reaction path in both directions from a transition state.")]
-Pre = Annotated[
-    str | None,
-    _search(
+SEARCH_FLAGS = {
+    "convergence": _search(Convergence, "--convergence", help="Convergence criteria. \\[default: normal]"),
+    "freeze": _search(
+        list[str], "--freeze", metavar="TEXT", help="Freeze a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."
+    ),
+    "set": _search(
+        list[str], "--set", metavar="TEXT", help="Set a coordinate (Angstrom, degrees): 'dihedral 1 2 3 4 60'."
+    ),
+    "scan": _search(
+        list[str], "--scan", metavar="TEXT", help="Scan a coordinate: 'distance 1 2 1.0 2.0 11' has eleven points."
+    ),
+    "ts": _search(bool, "--ts", help="Search for a transition state."),
+    "irc": _search(bool, "--irc", help="Follow the reaction path in both directions from a transition state."),
+    "pre": _search(
+        str,
         "--pre",
         metavar="METHOD",
         help="Optimise with a semiempirical method such as pm6 first.",
         autocompletion=complete_method,
     ),
-]
-Hessian = Annotated[
-    str | None,
-    _search(
+    "hessian": _search(
+        str,
         "--hessian",
         metavar="SOURCE",
         help="Initial Hessian: model, numerical, or a method such as pm6. \\[default: model; numerical with --ts]",
     ),
-]
-System = Annotated[Coordinates | None, _search("--coordinates", help="Internal coordinates. \\[default: tric]")]
-MaxSteps = Annotated[int | None, _search("--max-steps", help="Maximum number of steps. \\[default: 200]")]
-Trust = Annotated[float | None, _search("--trust", help="Initial trust radius, Angstrom.")]
-TrajectoryFile = Annotated[
-    str | None, _file("Every step, as extended XYZ with forces. \\[default: {name}_opt.xyz in this folder]")
-]
-StructureFile = Annotated[
-    str | None, _file("The optimised molecule, or all points of a scan or path. \\[default: {name}_optimized.xyz]")
-]
-Json = Annotated[str | None, _file("Write a QCSchema OptimizationResult (-: stdout).")]
-Molden = Annotated[str | None, _file("Write the final orbitals as a Molden file.")]
-Report = Annotated[str | None, _file("Write a report about the optimisation (HTML).")]
+    "coordinates": _search(Coordinates, "--coordinates", help="Internal coordinates. \\[default: tric]"),
+    "max_steps": _search(int, "--max-steps", help="Maximum number of steps. \\[default: 200]"),
+    "trust": _search(float, "--trust", help="Initial trust radius, Angstrom."),
+}
+FILE_FLAGS = {
+    "trajectory": file_flag("Every step, as extended XYZ with forces. \\[default: {name}_opt.xyz in this folder]"),
+    "structure": file_flag(
+        "The optimised molecule, or all points of a scan or path. \\[default: {name}_optimized.xyz]"
+    ),
+    "json": file_flag("Write a QCSchema OptimizationResult (-: stdout)."),
+    "molden": file_flag("Write the final orbitals as a Molden file."),
+    "report": file_flag("Write a report about the optimisation (HTML)."),
+}
 
 
-@with_options
-def optimize(
-    molecules: Molecules,
-    method: Method = None,
-    basis: BasisName = None,
-    charge: Charge = None,
-    multiplicity: Multiplicity = None,
-    convergence: Level = None,
-    freeze: Freeze = None,
-    set: Set = None,
-    scan: Scan = None,
-    ts: Saddle = False,
-    irc: Path_ = False,
-    pre: Pre = None,
-    hessian: Hessian = None,
-    coordinates: System = None,
-    max_steps: MaxSteps = None,
-    trust: Trust = None,
-    trajectory: TrajectoryFile = None,
-    structure: StructureFile = None,
-    json: Json = None,
-    molden: Molden = None,
-    report: Report = None,
-    out: Out = None,
-    workers: Workers = None,
-    scheduler: Scheduler = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    **flags: Any,
-) -> None:
+@with_options(last={**SEARCH_FLAGS, **FILE_FLAGS, **TABLE})
+def optimize(molecules: Molecules, quiet: Quiet = False, **flags: Any) -> None:
     """Optimise geometries; exit status 0 converged, 1 not converged, 2 bad input.
 
     After an interruption, the same command continues where it stopped. Atoms are numbered from 1.
     """
-    given: dict[str, Any] = {"convergence": convergence, "freeze": freeze, "set": set, "scan": scan, "pre": pre}
-    given |= {"ts": ts, "irc": irc, "hessian": hessian, "coordinates": coordinates}
-    given |= {"max_steps": max_steps, "trust": trust}
-    files = {"trajectory": trajectory, "structure": structure, "json": json, "molden": molden, "report": report}
-    outputs = {name: path for name, path in files.items() if path is not None}
-    job = Job(
+    outputs = given(flags, FILE_FLAGS)
+    job = job_given(
+        flags,
         sources=molecules,
         driver="optimize",
-        settings=checked_settings({name: getattr(value, "value", value) for name, value in given.items()}),
-        method=method,
-        basis=basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        keywords=options_given(flags),
-        outputs=outputs if out is not None else {**DEFAULT_OUTPUTS, **outputs},
+        settings=checked_settings(given(flags, SEARCH_FLAGS)),
+        outputs=outputs if flags["out"] is not None else {**DEFAULT_OUTPUTS, **outputs},
         quiet=quiet,
     )
-    if out is not None:
-        status = run_batch(job, out, workers, scheduler)
-    elif workers is not None or scheduler is not None:
-        raise InputError("--workers and --scheduler are for many molecules: name a table with --out")
-    else:
-        status = run_job(job)
-    if status:
-        raise typer.Exit(status)
+    run_given(job, flags)
 
 
 def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,12 +201,8 @@ def write_outputs(outcome: OptimizationResult, outputs: Mapping[str, str], sourc
     from cuanto.motion.optimize import structure_text
 
     write_text(outputs["structure"], structure_text(outcome))
-    if path := outputs.get("json"):
-        text = optimization_text(outcome)
-        if path == STDOUT:
-            print(text, end="")
-        else:
-            write_text(path, text)
+    if "json" in outputs:
+        write_schema(outputs["json"], lambda: optimization_text(outcome))
     write_files(outcome.result, {name: path for name, path in outputs.items() if name == "molden"}, source, "gradient")
     if "report" in outputs:
         from cuanto.report import write_report

@@ -99,7 +99,7 @@ def run(
 
 
 def run_task(job: Job) -> int:
-    """Do what the task of a job asks for; the exit status."""
+    """Run the task of a job; returns the exit status."""
     if job.driver == "frequencies":
         return run_frequencies(replace(job, driver="hessian", settings={}), Analysis.of(job.settings))
     if job.driver == "md":

@@ -78,7 +78,7 @@ class IterationTable:
         self._rows.append(row)
         if self._live is not None:
             self._spinner.update(text=f" iteration {state.iteration + 1}")
-            fitting = max(self.console.height - FRAME_LINES, 1)  # all rows are shown in the end
+            fitting = max(self.console.height - FRAME_LINES, 1)  # all rows are shown at the end
             self._live.update(Group(self._table(self._rows[-fitting:]), self._spinner))
         elif not self.quiet:
             self._line(row)

@@ -116,7 +116,7 @@ def _given(error: Any, message: str) -> object:
 
 
 def _other(error: Any) -> str:
-    """Unknown commands and unexpected arguments."""
+    """The message about an unknown command or an unexpected argument."""
     text = " ".join(str(error.format_message()).split()).rstrip(".")
     if found := re.match(r"No such command '([^']*)'\.?(.*)", text):
         close = _WORD.findall(found[2])

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from cuanto.errors import CuantoError
+from cuanto.errors import ConvergenceWarning, CuantoError
 from cuanto.workers import python_environment
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ METHOD, BASIS, ELEMENTS = "b3lyp", "def2-svp", ("H", "C", "N", "O")
 SAMPLE_ATOMS = 8
 """Atoms of the chain, unless there are more elements: enough work that specialised kernels pay."""
 STRETCH = 1.1
-"""Distances in the chain, in sums of atomic radii."""
+"""Distance of neighbours in the chain, relative to the sum of their radii."""
 NEW_PROCESS = """
 import json, sys, time
 start = time.perf_counter()
@@ -49,7 +50,7 @@ class WarmUp:
 
 
 def print_warm_up(given: Sequence[str], backend: str) -> None:
-    """Warm up METHOD BASIS ELEMENTS, each of which may be left out from the right, and print the times."""
+    """Warm up METHOD BASIS ELEMENTS, of which the last ones may be left out, and print the times."""
     method, basis, *elements = (*given, *(METHOD, BASIS)[len(given) :])
     chain, console = sample(elements or ELEMENTS), Console(highlight=False)
     console.print(f"compiling for {method}/{basis} with {', '.join(dict.fromkeys(chain.symbols))} ...")
@@ -87,7 +88,9 @@ def warm_up(chain: Molecule, method: str, basis: str, backend: str) -> WarmUp:
     before, begin = len(files()), time.perf_counter()
     keywords = few_iterations | ({"unconverged_gradient": True} if few_iterations else {})
     given_basis = basis if few_iterations else None
-    cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)
     for name in {get_backend(backend).name, "cpu"}:
         get_backend(name).finish_compiling()
     compiling = time.perf_counter() - begin

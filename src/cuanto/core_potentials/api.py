@@ -26,7 +26,7 @@ RESERVATION = "core potentials"
 
 
 def reserve(basis: Basis, budget: Budget) -> None:
-    """Reserve memory for the matrix, before others take what there is."""
+    """Reserve memory for the matrix, before other parts of the calculation take it."""
     if RESERVATION not in budget.reserved:
         budget.reserve(RESERVATION, 8 * basis.nbf**2)
 
@@ -40,7 +40,7 @@ def matrix(
 ) -> Any:
     """V_pq = sum_a <p|U_a|q> of the core potentials of all atoms; `potentials` replaces those of the basis.
 
-    `budget`: from which the memory of the matrix is reserved; by default all free memory.
+    The memory of the matrix is reserved from `budget`, by default all free memory.
     """
     device, n = resolve(backend), check_basis(basis).nbf
     given, budget = _given(basis, potentials), Budget(device) if budget is None else budget

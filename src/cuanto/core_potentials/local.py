@@ -1,4 +1,4 @@
-"""The local part of a core potential: its potential in the Hermite Gaussians of pairs of primitives.
+"""The local part of core potentials, integrated with the Hermite Gaussians of pairs of primitives.
 
 As for an electrostatic potential, products of basis functions are expanded in Hermite Gaussians
 (`coulomb.hermite_pairs`), and matrix elements and forces follow from the derivatives of the potential of a Gaussian
@@ -30,7 +30,7 @@ from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 THRESHOLD = 1e-14
 """Products of primitives below about this are neglected."""
 FUNCTIONS_AT_ONCE, PAIR_BYTES = 1500, 230
-"""Basis functions whose pairs are expanded together, at most, and the memory of a pair: some 500 MB."""
+"""Largest number of basis functions whose pairs are expanded together, and bytes of a pair: about 500 MB in all."""
 
 
 @cache
@@ -91,7 +91,7 @@ class LocalPart:
         self._arguments = {**self.backend.upload(arrays), "centres": len(atoms), "table": tuples_on(self.backend)}
 
     def _launches(self, kernel: str, higher: int) -> list[tuple[PairBlock, Launch]]:
-        """Launches that write the potentials V of the pairs of all blocks, with `higher` orders than the pairs have."""
+        """Launches that write the potentials V of the pairs of all blocks; `higher`: additional orders."""
         xp = self.backend.xp
         program, found = self.backend.compile(core_source(self.backend.traits.language, kernel)), []
         for block in self._blocks:

@@ -92,7 +92,7 @@ class Projections:
 def _records(shells: ContractedShells, grid: RadialGrid, distances: Array, place: Ints) -> tuple[dict[str, Any], Ints]:
     """Records of the shells for kernels, and the basis functions of the rows."""
     entries = grid.entries
-    first, primitives = shells.chosen(entries)
+    first, primitives = shells.select(entries)
     counts = shells.functions[entries]
     rows = range_starts(counts)
     functions = np.concatenate([np.arange(p, p + n) for p, n in zip(shells.row[entries], counts, strict=True)])

@@ -34,7 +34,7 @@ class ContractedShells:
         """Number of entries."""
         return len(self.l)
 
-    def chosen(self, entries: Ints) -> tuple[Ints, Ints]:
+    def select(self, entries: Ints) -> tuple[Ints, Ints]:
         """Primitives of some entries as a new list: the first of each entry, and the numbers of all in the old list."""
         sizes = (self.first[1:] - self.first[:-1])[entries]
         owner, place = range_members(sizes)

@@ -22,7 +22,7 @@ class JKBuilder(Protocol):
     """
 
     def __call__(self, D_spq: Any, C_spi: Any | None, want_j: bool, want_k: bool) -> tuple[Any, Any]:
-        """Arrays on the device of the builder."""
+        """J_spq and K_spq, or None, on the device of the builder."""
 
     def coulomb_sources(self, D_pq: Any) -> Sources | None:
         """The charge density whose potential is J; None for an attenuated operator."""
@@ -31,8 +31,8 @@ class JKBuilder(Protocol):
         """d/dR of 1/2 sum_pq D_pq J_pq at a fixed density matrix, [atom, axis]."""
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
-        """d/dR of -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed density matrices, [atom, axis]; half of that for one
-        spin, whose density holds both electrons."""
+        """d/dR of -1/2 sum_s sum_pq D_spq K_spq[D_s] at fixed density matrices, [atom, axis]; half of that if one
+        matrix holds both spins."""
 
     def notes(self) -> Sequence[str]:
         """Remarks on the integrals for the result."""
@@ -52,7 +52,7 @@ class DirectOptions:
     `precision`: `double`; `mixed` (small contributions in single precision, sums in double); `single`.
     `algorithm` of the quartets: `auto`, `hgp` or `md`.
     `one_pass`: J from the quartets of K as well, instead of the J engine; for comparison.
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r.
+    `omega` (1/Bohr): that of the attenuated operator erf(omega r)/r, which then replaces 1/r.
     `storage`: `direct`; `stored` (the CPU stores the integrals of all quartets, and J uses them as well, except in
     single precision); `auto`: stored if they fit into half of the available memory.
     """

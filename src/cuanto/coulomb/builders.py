@@ -40,9 +40,9 @@ def make_builders(
     budget: Budget | None = None,
     pairs: Sequence[BraBatch] | None = None,
 ) -> Builders:
-    """Builders for complete options: `auxbasis` is a basis, or None without fitting.
+    """Make the builders of a calculation from complete options: `auxbasis` is a basis, or None without fitting.
 
-    `exchange`: whether K is needed. `budget`: that of the calculation. `pairs` of shells as for `FittedJK`.
+    `exchange`: whether K is needed. `budget`: memory of the calculation. `pairs` of shells as for `FittedJK`.
     """
     budget = Budget(backend, options.max_memory) if budget is None else budget
     aux, fitted_exchange = options.auxbasis, options.fitting == "jk"

@@ -1,9 +1,9 @@
 """Estimated errors of fitted Coulomb and exchange energies, from the products of functions on one atom.
 
-Fitted repulsion integrals lack the parts of the products that are outside of the fitting basis. The sum over two
-products of the same atom, fitted by the functions of that atom alone, is most of it: functions of two atoms are fitted
-by those of both, and the density between atoms is smooth. With D = sum_i n_i c_i c_i^T of an atom and the missing parts
-R_ij of products of its orbitals,
+Fitted repulsion integrals lack the parts of the products that are outside of the fitting basis. Most of the error comes
+from products of two functions of the same atom, if they are fitted by the functions of that atom alone: products of two
+atoms are fitted by the functions of both, and the density between atoms is smooth. With D = sum_i n_i c_i c_i^T of an
+atom and the missing parts R_ij of products of its orbitals,
 
 E_J - E_J(exact) = -1/2 |sum_i n_i R_ii|^2,    E_K - E_K(exact) = 1/2 sum_s sum_ij n_i n_j |R_ij|^2
 
@@ -39,7 +39,7 @@ DEPENDENT = 1e-9
 EMPTY = 1e-3
 """Orbitals of an atom with fewer electrons are left out."""
 MAX_FUNCTIONS = 60
-"""Functions of an atom; in larger sets those of the highest momenta, which are nearly empty, are left out."""
+"""Largest number of functions of an atom; in larger sets those of the highest momenta, nearly empty, are left out."""
 
 COULOMB_FACTOR, EXCHANGE_FACTOR = 0.8, 1.3
 """Actual errors relative to those of one centre: medians over 63 molecules up to krypton with def2 sets

@@ -1,4 +1,4 @@
-"""The three-centre integrals of density fitting, behind one protocol for every kind of storage.
+"""The three-centre integrals of density fitting, with one protocol for every kind of storage.
 
 All, some or none of the integrals are stored, as rows of every function (`fitting_rows`) or in blocks of functions
 (`fitting_blocks`); the others are computed when they are needed (`fitting_direct`). Consumers use B_pqP = sum_Q (pq|Q)
@@ -29,8 +29,8 @@ from cuanto.integrals.engine import Engine
 class ThreeCentre:
     """The integrals (pq|P) of a basis and a fitting basis.
 
-    `omega`: in 1/Bohr, of the attenuated operator erf(omega r)/r in place of 1/r, also in the metric. `pairs`: those of
-    `integrals.api.upload_pairs`, if they exist.
+    `omega` (1/Bohr): that of the attenuated operator erf(omega r)/r, which then replaces 1/r, also in the metric.
+    `pairs`: those of `integrals.uploaded_pairs`, if they exist.
     """
 
     basis: Basis
@@ -106,33 +106,42 @@ class FittedTensor(Protocol):
 class StoredRows(CoulombSums):
     """Rows of (pq|P), or of B_pqP after `solve`; `table` [p, q]: row of a pair, -1 for none.
 
-    `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: rows with p >= q, if they lie together.
+    `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: ranges of the rows with p >= q, if contiguous.
     """
 
     def __init__(self, integrals: ThreeCentre, table: Ints, pairs: Iterable[BraBatch], ranges: Any = None) -> None:
         self.raw, self._backend, self._n, self._ranges = True, integrals.backend, len(table), ranges
-        put = self._backend.to_device
         # One more row for pairs that have none.
         out = self._backend.zeros((int(table.max()) + 2, integrals.aux.nbf), np.float64)
         rows = np.where(table < 0, len(out) - 1, table).reshape(-1)
         placed = (replace(bra, rows=rows[bra.rows]) for bra in integrals.attenuate(pairs))
         integrals.fill(out, list(placed) if isinstance(pairs, list) else placed, integrals.kets())
         self.rows = out[:-1]
-        p, q = np.nonzero(np.tril(table >= 0))
-        self._row, self._mirror = table[p, q], table[q, p]
+        self._table, is_lower = table, np.tri(self._n, dtype=bool)
+        lower = np.where(is_lower, table, table.T)
+        present = lower >= 0
+        stored = np.flatnonzero(is_lower & present)
         pair, weight = np.zeros(len(self.rows), dtype=np.int64), np.zeros(len(self.rows))
-        pair[self._row], weight[self._row] = p * self._n + q, np.where(p == q, 0.5, 1.0)
-        lower = np.tril(table) + np.tril(table, -1).T
-        self._pair, self._weight, self._row_of_pair = put(pair), put(weight), put(np.maximum(lower, 0))
-        self._present = put((lower >= 0).astype(float)) if (lower < 0).any() else None
+        row = table.reshape(-1)[stored]
+        pair[row], weight[row] = stored, 1.0
+        diagonal = table.diagonal()
+        weight[diagonal[diagonal >= 0]] = 0.5
+        arrays: dict[str, Any] = {"pair": pair, "weight": weight, "row_of_pair": np.maximum(lower, 0)}
+        if not present.all():
+            arrays["present"] = present.astype(float)
+        found = self._backend.upload(arrays)
+        self._pair, self._weight, self._row_of_pair = (found[name] for name in ("pair", "weight", "row_of_pair"))
+        self._present = found.get("present")
 
     def solve(self, metric: FittingMetric) -> None:
         """Replace (pq|P) by B_pqP, in the rows of (p, q) and of (q, p)."""
-        put = self._backend.to_device
-        if np.array_equal(self._row, self._mirror):
+        p, q = np.nonzero(np.tril(self._table >= 0))
+        row, mirror = self._table[p, q], self._table[q, p]
+        if np.array_equal(row, mirror):
             metric.half_solve(self.rows)
         else:
-            metric.half_solve_to(self.rows, put(self._row), put(self._mirror))
+            found = self._backend.upload({"row": row, "mirror": mirror})
+            metric.half_solve_to(self.rows, found["row"], found["mirror"])
         self.raw = False
 
     def fit(self, D_spq: Any) -> Any:

@@ -50,9 +50,9 @@ ROW_INDICES = 3
 class FittedJK(JKBuilder):
     """J and K of a basis with a fitting basis; `kind` "j" computes J only and stores half as much.
 
-    `budget`: from which the memory of the integrals is reserved; by default all free memory.
-    `pairs`: those of `integrals.api.upload_pairs`, if they exist. `omega`: in 1/Bohr, of the attenuated operator
-    erf(omega r)/r in place of 1/r, also in the metric.
+    The memory of the integrals is reserved from `budget`, by default all free memory.
+    `pairs`: those of `integrals.uploaded_pairs`, if they exist. `omega` (1/Bohr): that of the attenuated operator
+    erf(omega r)/r, which then replaces 1/r, also in the metric.
     `plan`: what is stored; `metric`: how (P|Q) was factorised; `timings` of the set-up; `tensor`: the sums over the
     integrals.
     """
@@ -194,7 +194,10 @@ class TensorPlan:
 
 
 def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: str = "raise max_memory") -> TensorPlan:
-    """Choose the fastest storage within `limit` bytes; `exchange`: for K as well, `advice`: if it is too little."""
+    """Choose the fastest storage within `limit` bytes.
+
+    `exchange`: integrals are for K as well. `advice`: what an error suggests if the memory is not sufficient.
+    """
     schedule, basis = SCHEDULES[integrals.backend.traits.language], integrals.basis
     layout = make_layout(basis, triangle=not exchange, functions=schedule.functions)
     partners, parts, found = None, None, {}

@@ -86,7 +86,7 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     """Blocks of at least `functions` functions (but the last), with all partners or (`triangle`) half of them."""
     atom_p = basis.function_atoms
     own = [np.flatnonzero(atom_p == a) for a in range(len(basis.R_ax))]
-    atoms = cut_atoms(_tree_order(np.arange(len(own)), basis.R_ax), [len(f) for f in own], functions)
+    atoms = cut_atoms(_tree_order(basis.R_ax), [len(f) for f in own], functions)
     order = np.concatenate([own[a] for group in atoms for a in group])
     ends = np.cumsum([sum(len(own[a]) for a in group) for group in atoms])
     starts = ends - np.diff(ends, prepend=0)
@@ -108,14 +108,21 @@ def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:
     return shells
 
 
-def _tree_order(atoms: Ints, R_ax: Array) -> Ints:
+def _tree_order(R_ax: Array) -> Ints:
     """Atoms in the order of the leaves of a tree that halves the molecule along its longest side."""
-    if len(atoms) <= 1:
-        return atoms
-    side = int(np.argmax(np.ptp(R_ax[atoms], axis=0)))
-    atoms = atoms[np.argsort(R_ax[atoms, side], kind="stable")]
-    middle = len(atoms) // 2
-    return np.concatenate([_tree_order(atoms[:middle], R_ax), _tree_order(atoms[middle:], R_ax)])
+    positions = R_ax.tolist()  # Python's own numbers are faster here
+
+    def leaves(atoms: list[int]) -> list[int]:
+        if len(atoms) <= 1:
+            return atoms
+        coordinates = list(zip(*(positions[a] for a in atoms), strict=True))
+        sides = [max(values) - min(values) for values in coordinates]
+        side = sides.index(max(sides))
+        atoms = sorted(atoms, key=lambda a: positions[a][side])
+        middle = len(atoms) // 2
+        return leaves(atoms[:middle]) + leaves(atoms[middle:])
+
+    return np.array(leaves(list(range(len(positions)))), dtype=np.int64)
 
 
 def cut_atoms(atoms: Ints, sizes: Sequence[int], functions: int) -> list[Ints]:
@@ -132,15 +139,20 @@ def cut_atoms(atoms: Ints, sizes: Sequence[int], functions: int) -> list[Ints]:
 
 def _near(basis: Basis) -> Flags:
     """Pairs of atoms with a product of primitives above the threshold (bound as in `integrals.pairs`)."""
+    squared = ((basis.R_ax[:, None] - basis.R_ax[None]) ** 2).sum(axis=2)
+    near: Flags = squared <= basis.of_shells(_ranges)
+    return near
+
+
+def _ranges(basis: Basis) -> Array:
+    """[a, b]: squared distance beyond which no product of primitives of two atoms is above the threshold."""
     shells = _shells_of_atoms(basis)
     names = [b"".join(s.exponents.tobytes() + s.coefficients.tobytes() + bytes([s.l]) for s in mine) for mine in shells]
     kinds = {name: k for k, name in enumerate(dict.fromkeys(names))}
     kind = np.array([kinds[name] for name in names])
     primitives = [_primitives(shells[names.index(name)]) for name in kinds]
     reach = np.array([[_range(x, y) for y in primitives] for x in primitives])
-    squared = ((basis.R_ax[:, None] - basis.R_ax[None]) ** 2).sum(axis=2)
-    near: Flags = squared <= reach[kind[:, None], kind[None, :]]
-    return near
+    return np.asarray(reach[kind[:, None], kind[None, :]])
 
 
 def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:

@@ -32,8 +32,8 @@ from cuanto.kernels.products import rows_kernel
 
 PAIR_BOUND = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
-SMALL_PART = 4
-"""Orbitals are split into parts if no part has more than this fraction of the functions."""
+MIN_PARTS = 4
+"""Orbitals are split into parts if each has at most this fraction, one in MIN_PARTS, of the functions."""
 Part = tuple[Ints, Ints]
 """Functions, and the orbitals that vanish elsewhere."""
 
@@ -215,7 +215,7 @@ def separate_parts(C_pi: Array) -> list[Part]:
 
     Empty if there are no parts, or if they are too large to be worth it.
     """
-    if not C_pi.size or SMALL_PART * np.count_nonzero(C_pi) > C_pi.size:
+    if not C_pi.size or MIN_PARTS * np.count_nonzero(C_pi) > C_pi.size:
         return []
     nonzero, none = C_pi != 0.0, len(C_pi)
     owner, before = np.arange(none), np.arange(0)
@@ -228,4 +228,4 @@ def separate_parts(C_pi: Array) -> list[Part]:
     for number in np.unique(orbital_owner):
         part = np.flatnonzero(owner == number)
         parts.append((part, np.flatnonzero(orbital_owner == number)))
-    return parts if SMALL_PART * max(len(part) for part, _ in parts) <= len(C_pi) else []
+    return parts if MIN_PARTS * max(len(part) for part, _ in parts) <= len(C_pi) else []

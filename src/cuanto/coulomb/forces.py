@@ -32,7 +32,7 @@ POINT_EXPONENT = 1e24
 THRESHOLD = 1e-12
 """Largest error that screening causes in the force on a pair."""
 POINTS, FIT, ELECTRONS = "points", "fit", "electrons"
-"""Sets of charges."""
+"""Names of the sets of charges."""
 CHUNKS = 64
 """Maximum number of chunks of pairs on a CPU, each with its own sums."""
 

@@ -92,6 +92,12 @@ def upload_primitives(groups: Sequence[Primitives], backend: Backend) -> list[Pr
 
 def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""
+    groups, contraction = basis.of_shells(_at_first_positions)
+    return [replace(group, centres=basis.R_ax[group.atom]) for group in groups], contraction
+
+
+def _at_first_positions(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
+    """The same, with centres that other bases with these shells must replace."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
     owners = [np.repeat(np.arange(c.count), c.sizes) for c in classes]

@@ -37,7 +37,7 @@ MIXED_ERROR = 1e-9
 SINGLE_RANGE = 1e30
 """Largest power of exponents in single precision."""
 DENSITIES = 2
-"""Densities that kernels treat at once."""
+"""Largest number of densities that kernels treat at once."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,11 @@ class Potentials:
         signs: Mapping[tuple[str, str], int] | None = None,
         room: float = np.inf,
     ) -> None:
-        """`omega`: of the operator erf(omega r)/r. Bras of a `higher` order than their own give derivatives of the
-        potential.
+        """`omega`: that of the operator erf(omega r)/r, None for 1/r. Bras of a `higher` order than their own give
+        derivatives of the potential.
 
-        `signs` of the densities of sets of kets for sets of bras: sets that are not named do not interact; default: all
-        do.
+        `signs`: sign of the densities of a set of kets for a set of bras, by the names of both sets; sets that are not
+        named do not interact. By default all interact.
         `room`: bytes of memory for the potentials of parts of the kets.
         """
         self.backend, self.threshold = bras.backend, threshold
@@ -219,7 +219,10 @@ class Potentials:
 
 
 class JEngine:
-    """J of a basis; pairs and Hermite expansions are set up once per geometry. `omega`: of erf(omega r)/r."""
+    """J of a basis; pairs and Hermite expansions are set up once per geometry.
+
+    `omega`: that of the operator erf(omega r)/r, None for 1/r.
+    """
 
     def __init__(
         self,

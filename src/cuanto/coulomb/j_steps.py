@@ -153,7 +153,7 @@ class Contraction:
 
 
 def _nonzero(C: SparseMatrix, backend: Backend) -> dict[str, Any]:
-    start, index, value = C.compressed()
+    start, index, value = C.compressed_rows
     arrays: dict[str, NDArray[Any]] = {"start": start.astype(np.int32), "index": index.astype(np.int32), "value": value}
     return {"rows": C.shape[0], "columns": C.shape[1], **backend.upload(arrays)}
 
@@ -239,8 +239,8 @@ class Steps:
         return found
 
     def add_up(self, parts: Sequence[tuple[Any, int]]) -> list[Any]:
-        """Sums of potentials of classes of bras, each given as ([part, ...], number of positive parts); the others
-        count negative."""
+        """Sums of potentials of classes of bras, each given as ([part, ...], number of positive parts); the other
+        parts are subtracted."""
         sums, launches = [], []
         for V, plus in parts:
             sums.append(self.backend.xp.empty(V.shape[1]))
@@ -320,7 +320,7 @@ class Launcher:
     """Runs interactions of classes; sums of a bra have a fixed order. `sign` of the kets' densities; 0: they do not
     interact.
 
-    `room`: bytes for the potentials of one density. Kets are divided into fewer chunks where it is short.
+    `room`: bytes for the potentials of one density. Kets are divided into fewer chunks if it is not sufficient.
     """
 
     def __init__(

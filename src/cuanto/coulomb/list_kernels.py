@@ -114,7 +114,7 @@ class ListKernels:
         return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
 
     def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> Program | None:
-        """A straight-line kernel, if it is the fastest one and can be had without delay."""
+        """A straight-line kernel, if it is the fastest one and available without delay."""
         schedule = self.backend.traits.schedule
         if schedule not in ("auto", "thread"):
             return None
@@ -152,7 +152,7 @@ class ListKernels:
         record, lanes = (pairs.ket["ket_record"], BLOCK) if is_ket else (pairs.bra["bra_record"], 1)
         fields = pairs.ket["ket_fields"] if is_ket else pairs.bra["bra_fields"]
         functions = prod(pairs.host.functions)
-        width = md_list.padded(functions) if is_ket else functions
+        width = md_list.padded_width(functions) if is_ket else functions
         primitives = record.size // fields
         numbers = primitives * hermite_count(sum(shells.l)) * width
         if self.expanded + numbers * self.real.itemsize > self.room:

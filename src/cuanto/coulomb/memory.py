@@ -20,7 +20,7 @@ STORED_SHARE = 0.5
 COLUMNS = 32
 """Occupied orbitals transformed at once, if memory allows it: products are slow with fewer."""
 FEW_COLUMNS = 16
-"""Columns below which no memory is saved in favour of stored integrals."""
+"""Smallest number of columns to which a plan is reduced in order to store more integrals."""
 BUFFER_SHARE = 0.25
 """Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
 BUILD_MATRICES = 8
@@ -101,13 +101,13 @@ def store_limit(budget: Budget, required: bool) -> int:
 
 
 def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
-    """The plan that stores most; `advice`: what helps if the limit is too small for any."""
+    """The plan that stores most; `advice`: what the error suggests if the limit is too small for every plan."""
     total = len(sizes.blocks)
     if sizes.in_core <= limit:
         columns = COLUMNS
         if sizes.column:
             most = min(sizes.columns, COLUMNS + (limit - sizes.in_core) // sizes.column)
-            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # as many in each pass
+            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # equal passes
         expected = max(sizes.in_core, sizes.running + (columns - COLUMNS) * sizes.column)
         return Plan("in-core", total, total, columns, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:

@@ -2,7 +2,7 @@
 
 The integrals are stored in the order of their digestion, one stream for each chunk, so that a build reads them once
 from beginning to end, by vectors and without indices. All quartets whose Schwarz bound is above the threshold are
-stored, whatever the density; the same selection counts them first.
+stored, independent of the density; the same selection counts them first.
 """
 
 from __future__ import annotations

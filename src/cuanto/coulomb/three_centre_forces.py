@@ -103,7 +103,7 @@ class _Pairs:
 
     @property
     def expansion(self) -> int:
-        """Numbers in the expansions of a pair, and its share."""
+        """Number of values stored for a pair: its expansions, and its share alpha/p."""
         return 4 * self.sizes["rows"] * self.sizes["columns"] * self.sizes["tuples"] + 1
 
     @cached_property

@@ -40,7 +40,8 @@ def exchange(s: Spin) -> Value:
 
 @define_exchange("gga_x_ityh", ITYH)
 def short_range_exchange(s: Spin, omega: float) -> Value:
-    """As in CAM-B3LYP: the momentum k = sqrt(9 pi / K) rho_s^(1/3), K twice Becke's coefficient, replaces k_F."""
+    """Energy density of one spin, as in CAM-B3LYP: k = sqrt(9 pi / K) rho_s^(1/3) replaces k_F, with K twice Becke's
+    coefficient."""
     y = sqrt(4.5 * pi / coefficient(s)) * s.cube_root / omega
     return exchange(s) * attenuation(y)
 
@@ -76,7 +77,10 @@ def attenuation_series() -> list[float]:
 
 @define("gga_c_lyp", *LYP)
 def lyp(d: Density) -> Value:
-    """Without second derivatives; the terms in rho^2 sigma of Miehlich et al. are united to -4/3 rho^2 sigma_ab."""
+    """Correlation energy density without second derivatives.
+
+    The terms in rho^2 sigma of Miehlich et al. are combined to -4/3 rho^2 sigma_ab.
+    """
     a, b = d.spins
     root = d.inverse_root
     damping = 1 / (1 + D * root)

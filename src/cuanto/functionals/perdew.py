@@ -113,5 +113,5 @@ def pbe_per_electron(rs: Value, polarisation: Polarisation, t_squared: Value) ->
 
 @define("gga_c_pbe", PBE)
 def pbe(d: Density) -> Value:
-    """Energy density."""
+    """Correlation energy density of PBE."""
     return d.rho * pbe_per_electron(d.rs, d.polarisation, d.t_squared(d.polarisation.phi))

@@ -43,7 +43,7 @@ def short_range_exchange(s: Spin, omega: float) -> Value:
 
 @define("hyb_gga_xc_wb97x", WB97X)
 def wb97x(d: Density, omega: float) -> Value:
-    """Energy density."""
+    """Energy density of short-range exchange and correlation."""
     e_a, e_b, e_ab = by_spins(d, PRINTED)
     same = e_a * gradient_series(SAME_SPIN, GAMMA_SAME, d.a.x_squared)
     same = same + e_b * gradient_series(SAME_SPIN, GAMMA_SAME, d.b.x_squared)
@@ -121,7 +121,7 @@ Series = tuple[Sequence[float], Sequence[float]]
 
 
 def minnesota_correlation(d: Density, same: Series, opposite: Series) -> Value:
-    """Both series for electrons of equal and of opposite spins."""
+    """Correlation energy density: both series, for electrons of equal and of opposite spins."""
     e_a, e_b, e_ab = by_spins(d, PRECISE)
     total = number(d.rho.graph, 0)
     for e, s in ((e_a, d.a), (e_b, d.b)):

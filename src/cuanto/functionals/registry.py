@@ -90,7 +90,7 @@ DISPERSION = {"-d3bj": "d3bj", "-d3(bj)": "d3bj", "-d4": "d4"}
 
 
 def functional_names() -> list[str]:
-    """Names of all functionals, in the order of lists."""
+    """Names of all functionals, in the order in which they are listed."""
     return list(_KNOWN)
 
 
@@ -135,7 +135,7 @@ def unknown_message(name: str) -> str:
     close = difflib.get_close_matches(_key(name), everything, n=3, cutoff=0.5)
     if close:
         return f"unknown functional {name!r}; did you mean {', '.join(everything[key] for key in close)}?"
-    return f"unknown functional {name!r}; `cuanto functionals` lists those there are"
+    return f"unknown functional {name!r}; `cuanto functionals` lists the available ones"
 
 
 def split_dispersion(method: str) -> tuple[str, str | None]:

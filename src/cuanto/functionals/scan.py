@@ -141,7 +141,7 @@ def two_electron(d: Density) -> Value:
 
 @define("mgga_c_scan", SCAN)
 def scan_correlation(d: Density) -> Value:
-    """Energy density."""
+    """Correlation energy density of SCAN."""
     polarisation = d.polarisation
     phi3 = polarisation.phi**3
     uniform = per_electron(d.rs, polarisation)
@@ -154,7 +154,7 @@ def scan_correlation(d: Density) -> Value:
 
 @define("mgga_c_r2scan", R2SCAN)
 def r2scan_correlation(d: Density) -> Value:
-    """Energy density."""
+    """Correlation energy density of r2SCAN."""
     polarisation = d.polarisation
     phi3 = polarisation.phi**3
     uniform = per_electron(d.rs, polarisation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,24 +32,30 @@ class ShellTable:
     @classmethod
     def of(cls, basis: Basis) -> ShellTable:
         """Make the table of a basis; equal shells share their primitives."""
-        kinds = sorted({(shell.l, shell.pure or shell.l < 2) for shell in basis.shells})
-        table = np.zeros((len(basis.shells), SHELL_FIELDS), dtype=np.int32)
-        known: dict[bytes, int] = {}
-        records: list[Array] = []
-        end = 0
-        for i, shell in enumerate(basis.shells):
-            record = np.column_stack([shell.exponents, shell.coefficients])
-            key = np.int64(shell.ncol).tobytes() + record.tobytes()
-            if key not in known:
-                known[key] = end
-                records.append(record.reshape(-1))
-                end += record.size
-            kind = kinds.index((shell.l, shell.pure or shell.l < 2))
-            table[i] = (kind, shell.nprim, shell.ncol, known[key])
-        atom_s = np.array([shell.atom for shell in basis.shells], dtype=np.int32)
-        atom_p = np.repeat(atom_s, [shell.nbf for shell in basis.shells])
-        centre, widest = np.ascontiguousarray(basis.R_ax[atom_s]), max(shell.ncol for shell in basis.shells)
-        return cls(tuple(kinds), widest, table, centre, np.concatenate(records), atom_s, atom_p)
+        found = basis.of_shells(_at_origin)
+        return replace(found, centre=np.ascontiguousarray(basis.R_ax[found.shell_atom]))
+
+
+def _at_origin(basis: Basis) -> ShellTable:
+    """The table of a basis with all centres at the origin."""
+    kinds = sorted({(shell.l, shell.pure or shell.l < 2) for shell in basis.shells})
+    table = np.zeros((len(basis.shells), SHELL_FIELDS), dtype=np.int32)
+    known: dict[bytes, int] = {}
+    records: list[Array] = []
+    end = 0
+    for i, shell in enumerate(basis.shells):
+        record = np.column_stack([shell.exponents, shell.coefficients])
+        key = np.int64(shell.ncol).tobytes() + record.tobytes()
+        if key not in known:
+            known[key] = end
+            records.append(record.reshape(-1))
+            end += record.size
+        kind = kinds.index((shell.l, shell.pure or shell.l < 2))
+        table[i] = (kind, shell.nprim, shell.ncol, known[key])
+    atom_s = np.array([shell.atom for shell in basis.shells], dtype=np.int32)
+    atom_p = basis.function_atoms.astype(np.int32)
+    centre, widest = np.zeros((len(atom_s), 3)), max(shell.ncol for shell in basis.shells)
+    return ShellTable(tuple(kinds), widest, table, centre, np.concatenate(records), atom_s, atom_p)
 
 
 class Quadrature(ABC):

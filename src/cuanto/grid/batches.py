@@ -2,7 +2,7 @@
 
 Values of functions, gathering, sums and scattering are kernels; the products are the array library's batched ones.
 A piece has as many points as one of `SIZES`, and functions padded to a multiple of `ROWS`. Rare sizes are padded to the
-next one, if that costs less than launches of their own.
+next one, if that costs less than separate launches.
 """
 
 from __future__ import annotations
@@ -135,11 +135,10 @@ class BatchQuadrature(Quadrature):
         """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
         xp = self.backend.xp
         given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
-        out, point_xg = xp.zeros((self.atoms, 3)), xp.zeros((3, len(self.grid.w_g)))
+        out = xp.zeros((self.atoms, 3))
         fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
-            points = batch.tables["task_point"][:, None] + xp.arange(batch.points)
             for s in range(len(given)):
                 common = {**batch.tables, "values": chi, "potential": potential[s], **fixed}
                 weighted, force = (xp.empty((n, *chi.shape[1:])) for n in (4 if self.family == "mgga" else 1, 3))
@@ -152,9 +151,8 @@ class BatchQuadrature(Quadrature):
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    point_xg[:, points] += force.sum(axis=2)
-        if moving:
-            self._launch("atoms", point_xg.shape[1], {"own": self.grid.atom_g, "point": point_xg, "out": out})
+                    own = {"own": self.grid.atom_g, "force": force, "out": out}
+                    self._launch("atoms", batch.tasks * batch.points, {**batch.tables, **own})
         return np.asarray(self.backend.to_host(out))
 
     @cached_property
@@ -264,50 +262,55 @@ class Pieces:
         return [0, *(np.flatnonzero(changes) + 1).tolist(), len(self.rows_t)]
 
 
+@dataclass(frozen=True, eq=False)
+class _Cut:
+    """Pieces of one size: how many each group has, and padded functions of a piece by functions in units of `ROWS`."""
+
+    points: int
+    pieces: Ints
+    rows: Ints
+
+
 def cut_into_pieces(grid: GroupedGrid, cost: DeviceCost = COSTS["cuda"]) -> Pieces:
     """Cut all groups of a grid into pieces."""
-    rows_g = -(-grid.functions // ROWS) * ROWS
-    best: tuple[float, Pieces] | None = None
-    for sizes in SIZES:
-        group_t, point_t, size_t = _split(grid, sizes)
-        rows_t, seconds = _merge_sizes(rows_g[group_t], size_t, cost)
-        if best is None or seconds < best[0]:
-            order = np.lexsort((point_t, -size_t, -rows_t))
-            best = seconds, Pieces(*(array[order] for array in (group_t, point_t, size_t, rows_t)))
-    assert best is not None
-    return best[1]
+    units_g = -(-grid.functions // ROWS)
+    _, best = min((_cut(grid.points, units_g, sizes, cost) for sizes in SIZES), key=lambda found: found[0])
+    begin, parts = grid.point_first[:-1].copy(), []
+    for cut in best:
+        group, within = range_members(cut.pieces)
+        parts.append(
+            (group, begin[group] + cut.points * within, np.full(len(group), cut.points), cut.rows[units_g[group]])
+        )
+        begin += cut.pieces * cut.points
+    group_t, point_t, size_t, rows_t = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True))
+    order = np.lexsort((point_t, -size_t, -rows_t))
+    return Pieces(*(array[order] for array in (group_t, point_t, size_t, rows_t)))
 
 
-def _split(grid: GroupedGrid, sizes: tuple[int, ...]) -> tuple[Ints, Ints, Ints]:
-    """Group, first point and points of each piece."""
-    left, begin = grid.points.copy(), grid.point_first[:-1].copy()
-    parts = []
+def _cut(points_g: Ints, units_g: Ints, sizes: tuple[int, ...], cost: DeviceCost) -> tuple[float, list[_Cut]]:
+    """Pieces of some sizes, the largest first, and the predicted time of a pass."""
+    left, seconds, cuts = points_g.copy(), 0.0, []
     for points in sizes:
-        count = left // points
-        group, within = range_members(count)
-        parts.append((group, begin[group] + points * within, np.full(len(group), points)))
-        begin += count * points
-        left -= count * points
-    group_t, point_t, size_t = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*parts, strict=True))
-    return group_t, point_t, size_t
+        pieces_g = left // points
+        left -= pieces_g * points
+        counts: Array = np.bincount(units_g, weights=pieces_g).astype(np.float64)
+        rows, more = _merge_sizes(counts, points, cost)
+        cuts.append(_Cut(points, pieces_g, rows))
+        seconds += more
+    return seconds, cuts
 
 
-def _merge_sizes(rows_t: Ints, size_t: Ints, cost: DeviceCost) -> tuple[Ints, float]:
-    """Functions of the pieces after rare sizes are padded to larger ones, and the predicted time of a pass."""
-    out, seconds = rows_t.copy(), 0.0
-    for points in np.unique(size_t).tolist():
-        here = np.flatnonzero(size_t == points)
-        kinds, which = np.unique(rows_t[here], return_inverse=True)
-        counts = np.bincount(which.reshape(-1)).astype(float)
-        target = kinds.copy()
-        first, waiting = 0, 0.0
-        for k, rows in enumerate(kinds.tolist()):
-            waiting += counts[k]
-            alone = waiting * cost.piece_seconds(points, rows)
-            last = k + 1 == len(kinds)
-            if last or waiting * cost.piece_seconds(points, int(kinds[k + 1])) - alone > cost.batch:
-                target[first : k + 1] = rows
-                seconds += alone + cost.batch
-                first, waiting = k + 1, 0.0
-        out[here] = target[which.reshape(-1)]
-    return out, seconds
+def _merge_sizes(counts: Array, points: int, cost: DeviceCost) -> tuple[Ints, float]:
+    """Functions of pieces after rare sizes are padded to larger ones, and the predicted time of a pass; `counts`: of
+    pieces with these points, by functions in units of `ROWS`."""
+    target, seconds, waiting, first = ROWS * np.arange(len(counts)), 0.0, 0.0, 0
+    used = np.flatnonzero(counts).tolist()
+    for k, unit in enumerate(used):
+        waiting += counts[unit]
+        alone = waiting * cost.piece_seconds(points, ROWS * unit)
+        last = k + 1 == len(used)
+        if last or waiting * cost.piece_seconds(points, ROWS * used[k + 1]) - alone > cost.batch:
+            target[first : unit + 1] = ROWS * unit
+            seconds += alone + cost.batch
+            first, waiting = unit + 1, 0.0
+    return target, seconds

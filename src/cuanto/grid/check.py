@@ -1,4 +1,4 @@
-"""A small grid on which the error of a molecular grid shows: differences of quadrature rules where they are largest.
+"""A small grid that estimates the error of a molecular grid from differences of quadrature rules where they are large.
 
 Angular rules err on shells of an atom that pass near its neighbours: there the cell of the atom ends, and steep parts
 of the neighbour's density are within it (PBE/def2-SVP on the default grid: LiF -7.8e-5 Hartree, of which 7.7e-5 on
@@ -18,14 +18,14 @@ from cuanto.grid.settings import GridSettings
 from cuanto.system import Molecule
 
 FARTHEST = 1.3
-"""Distance of a neighbour, relative to that of the nearest one."""
+"""Largest distance of a neighbour, relative to that of the nearest one."""
 WINDOW = (0.75, 1.1)
 """Radii of the shells, relative to the distances of the neighbours."""
 STEPS = 2
 """The higher angular rule is this number of rules above that of the grid."""
 DIRECTIONS_JX = np.array([[2.0, 3.0, 6.0], [-6.0, 2.0, 3.0], [3.0, 6.0, -2.0]]) / 7.0
 """Orthogonal directions in which radial rules are compared, and their opposites: both rules integrate the same mean.
-They point to no neighbours of an atom in a usual orientation."""
+In the usual orientations of molecules they do not point to neighbouring atoms."""
 
 
 def check_patterns(molecule: Molecule, settings: GridSettings) -> list[Pattern]:

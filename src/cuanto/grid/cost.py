@@ -26,8 +26,9 @@ SAMPLED_FROM = 5
 """Number of atoms nearest to each of them, itself included, whose points are considered."""
 EDGES = (1.5, 2.0, 3.0, 4.5, 7.0, 12.0)
 FRACTIONS = (0.0, 0.4, 0.6, 0.75)
+"""Candidates for the cube edge (Bohr) and for the sphere fraction."""
 FIRST_EDGE, FIRST_FRACTION = 1, 1
-"""Starting point of the search."""
+"""Indices of the candidates from which the search starts."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ PADDING = {"cpu": PANEL_PAD, "cuda": THREADS}
 SCREENS_PRODUCTS = {"cpu": True, "cuda": False}
 """Whether products of small functions are neglected, by language; a GPU multiplies whole matrices."""
 BOUNDS_PER_DECADE = 4
-"""Bounds are rounded up to this resolution; functions of equal bounds keep their order, in longer runs."""
+"""Resolution to which bounds are rounded up: functions with equal bounds keep their order, so that runs are longer."""
 CURVE_STEP = 2.0
 """Side of the cells by which groups are sorted, in Bohr."""
 

@@ -20,13 +20,16 @@ MAX_MOVED_ELECTRONS = 0.2
 """Number of electrons that may move in single-precision passes: errors of a few 1e-9 Hartree, 2e-8 at worst."""
 
 RESPONSE_STEP = 2e-3
-"""Relative change of densities at a point between which potentials are subtracted: the error is its square."""
+"""Relative change of the density at a point in the finite difference of potentials; the error is of second order."""
 NO_DENSITY = 1e-14
 """Density of a spin (electrons per cubic Bohr) below which potentials do not respond."""
 
 
 class Integration:
-    """One quadrature; `density` from `orbitals`, from the `matrix`, or by predicted cost (`auto`)."""
+    """Integration by one quadrature, in one precision.
+
+    `density`: computed from `orbitals`, from the `matrix`, or from what is predicted to be cheaper (`auto`).
+    """
 
     def __init__(self, evaluate: XCPotential, quadrature: Quadrature, w_g: Any, density: str = "auto") -> None:
         self.evaluate, self.quadrature, self.w_g, self.density = evaluate, quadrature, w_g, density
@@ -43,7 +46,7 @@ class Integration:
         return self.w_g @ e_g, self.w_g @ rho_scg[:, 0].sum(axis=0), potential_scg
 
     def response(self, rho_scg: Any, change_scg: Any) -> Any:
-        """Change of the potentials to first order, by central differences with a step of its own at every point.
+        """Change of the potentials to first order, by central differences with a different step at every point.
 
         A common step would make densities negative where the changed orbitals decay more slowly than the density.
         """

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.arrays import Array, Ints
+from cuanto.arrays import Array, Ints, Ints32
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.basis.shell import Shell
@@ -42,7 +42,8 @@ class Groups:
 
 
 def divide(points: Points, edge: float, fraction: float) -> Groups:
-    """Inner shells (`fraction` of them) by atom, all other points by cubes of this edge; near points stay together."""
+    """Group the points of inner shells (a `fraction` of them) by atom and all others by cubes, so that near points stay
+    together."""
     atoms = int(points.atom_g.max()) + 1
     low_x = points.r_gx.min(axis=0)
     index_gx = ((points.r_gx - low_x) / edge).astype(np.int64)
@@ -126,8 +127,26 @@ class Boxes:
         return Boxes(*(array[chosen] for array in self.arguments.values()))
 
 
+@dataclass(frozen=True, eq=False)
+class _ShellEnvelopes:
+    """Envelopes of all different shells, and for every shell its envelope, atom, number of functions and mark."""
+
+    rows: Array
+    kinds: Ints
+    atoms: Ints
+    sizes: Ints32
+    marks: NDArray[np.uint64]
+
+
+def _shell_envelopes(basis: Basis) -> _ShellEnvelopes:
+    atom_s = np.array([shell.atom for shell in basis.shells])
+    sizes = np.array([shell.nbf for shell in basis.shells], dtype=np.int32)
+    marks = np.random.default_rng(1).integers(0, 2**64, len(atom_s), dtype=np.uint64)
+    return _ShellEnvelopes(*envelopes(basis.shells), atom_s, sizes, marks)
+
+
 class ShellReaches:
-    """The reach of the shells of a basis, on a backend; `sizes`, `first`: their functions.
+    """The reach of the shells of a basis, on a backend; `sizes` and `first`: number of functions and first function.
 
     The mark of a list is a sum of random numbers of its shells: equal marks mean equal lists (with 100,000 lists the
     probability of an error is below 1e-9).
@@ -135,16 +154,15 @@ class ShellReaches:
 
     def __init__(self, basis: Basis, threshold: float, backend: Backend) -> None:
         self.backend = backend
-        atom_s = np.array([shell.atom for shell in basis.shells])
-        rows, kinds = envelopes(basis.shells)
-        self.sizes = np.array([shell.nbf for shell in basis.shells], dtype=np.int32)
+        table = basis.of_shells(_shell_envelopes)
+        atom_s, rows, kinds, self.sizes = table.atoms, table.rows, table.kinds, table.sizes
         self.first = np.asarray(basis.offsets[: len(atom_s)], dtype=np.int32)
         tables = {
             "shell_centre": np.ascontiguousarray(basis.R_ax[atom_s]),
             "reach": REACH_STEP * (rows > threshold).sum(axis=1)[kinds],
             "shell_size": self.sizes,
             "shell_ao": self.first,
-            "shell_mark": np.random.default_rng(1).integers(0, 2**64, len(atom_s), dtype=np.uint64),
+            "shell_mark": table.marks,
             "shell_kind": kinds.astype(np.int32),
             "envelope": rows,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,8 +54,12 @@ def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
     return np.array(ladder)[np.searchsorted(edges, r_i, side="left")]
 
 
+@lru_cache(maxsize=16)
 def atomic_points(Z: int, settings: GridSettings, smallest: float = 0.0) -> Pattern:
-    """Positions relative to the nucleus, weights and depths of one element; shells of a `smallest` weight times Z^4."""
+    """Points of an element: positions relative to the nucleus, weights and depths.
+
+    Shells whose weight times Z^4 is below `smallest` are left out.
+    """
     n, full = settings.numbers(Z)
     r_i, w_i = radial_rule(settings.radial, n, Z)
     points, weights, depths = [], [], []
@@ -65,7 +70,10 @@ def atomic_points(Z: int, settings: GridSettings, smallest: float = 0.0) -> Patt
         points.append(r_i[i] * direction_jx)
         weights.append(w_i[i] * share_j)
         depths.append(np.full(count, i / n))
-    return np.concatenate(points), np.concatenate(weights), np.concatenate(depths)
+    found = np.concatenate(points), np.concatenate(weights), np.concatenate(depths)
+    for array in found:
+        array.setflags(write=False)  # all molecules share them
+    return found
 
 
 def molecular_points(molecule: Molecule, settings: GridSettings, atoms: Ints | None = None) -> Points:

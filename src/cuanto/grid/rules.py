@@ -29,7 +29,7 @@ from cuanto.units import BOHR_IN_ANGSTROM
 ELEMENTS = 118
 RADIAL_RULES = ("treutler", "treutler-plain", "becke", "mura-knowles")
 COMMON = 302
-"""Points of a rule that most grids have."""
+"""Number of points of the Lebedev rule that most grids contain."""
 GROUPS_1_AND_2 = frozenset({3, 4, 11, 12, 19, 20, 37, 38, 55, 56, 87, 88})
 # fmt: off
 DEGREES: dict[int, int] = {

@@ -18,14 +18,13 @@ from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.attenuation import attenuate
 from cuanto.integrals.batches import BraBatch, KetBatch, charge_batch, ket_batch, shell_batch
-from cuanto.integrals.engine import Engine, Triangle, bra_arrays, check_algorithm, check_basis, resolve, upload_groups
-from cuanto.integrals.pairs import RowMap, RowOf, pair_batches, pair_kets
+from cuanto.integrals.engine import Engine, Triangle, check_algorithm, check_basis, resolve
+from cuanto.integrals.pairs import RowMap, RowOf, class_pairs, pair_batches, pair_kets
 from cuanto.integrals.segments import segments
+from cuanto.integrals.uploaded_pairs import PAIR_THRESHOLD
 from cuanto.memory import MIB, Budget
 from cuanto.system import Molecule
 
-PAIR_THRESHOLD = 1e-18
-"""Primitive pairs below this contribute nothing in double precision."""
 POTENTIALS_AT_ONCE = tuning.size("cpu", "integrals.potentials_at_once")
 TRANSPOSE_TILE = 1024
 """Rows and columns that are transposed at once."""
@@ -129,7 +128,7 @@ def nuclear(
     """V_pq = -sum_a Z_a <p|1/|r - R_a||q> of a molecule's nuclei, or of any charges at `positions` (Bohr).
 
     `exponents` (Bohr^-2): eta of charges spread as exp(-eta r^2), in place of points. `algorithm`: `auto`, `md`
-    or `hgp`. `pairs`: result of `upload_pairs` for the basis, if available.
+    or `hgp`. `pairs`: result of `uploaded_pairs.upload_pairs` for the basis, if available.
     """
     Z_a, R_ax = _point_charges(molecule, charges, positions)
     eta_a = None if exponents is None else _numbers(exponents, Z_a.shape, "exponents of charges")
@@ -147,13 +146,6 @@ def nuclear(
             V[indices["pq"]] = attraction
             V[indices["qp"]] = attraction
     return V.reshape(n, n)
-
-
-def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:
-    """Upload all pairs of shells, to share them between several kinds of integrals; rows are p n + q."""
-    pairs = list(basis_pairs(basis, RowMap(basis.nbf, packed=False), PAIR_THRESHOLD))
-    uploaded = upload_groups(backend, [bra_arrays(pair) for pair in pairs])
-    return [replace(pair, device=arrays) for pair, arrays in zip(pairs, uploaded, strict=True)]
 
 
 def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:
@@ -206,11 +198,10 @@ def unpack(packed: Any, n: int, device: Backend) -> Any:
 
 
 def basis_pairs(basis: Basis, row_of: RowOf, threshold: float, split: bool = True) -> Iterator[BraBatch]:
-    """All pairs of shells of a basis; high momenta first, so that the last launches are short."""
+    """All pairs of shells of a basis."""
     classes = segments(basis)
-    for x in reversed(range(len(classes))):
-        for y in reversed(range(x + 1)):
-            yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold, split)
+    for x, y in class_pairs(len(classes)):
+        yield from pair_batches(classes[x], classes[y], x == y, row_of, threshold, split)
 
 
 def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
@@ -219,7 +210,7 @@ def basis_kets(basis: Basis, coulomb: bool) -> list[KetBatch]:
 
 
 def eri_2c(aux: Basis, *, algorithm: str = "auto", backend: str | Backend = "auto", omega: float | None = None) -> Any:
-    """(P|Q); with `omega` (1/Bohr) of the attenuated operator erf(omega r)/r, here and below."""
+    """(P|Q); with `omega` (1/Bohr) the operator is erf(omega r)/r instead of 1/r, as in `eri_3c` and `eri_4c`."""
     device, naux = resolve(backend), check_basis(aux, "aux").nbf
     out = _allocate(Budget(device), "(P|Q)", (naux, naux))
     bras = [attenuate(shell_batch(group, coulomb=True), omega) for group in segments(aux)]

@@ -46,4 +46,6 @@ def attenuate(bra: BraBatch, omega: float | None) -> BraBatch:
     record = bra.record.copy()
     record[:, 0] = attenuated_exponents(p, omega)
     factor = (record[:, 0] / p) ** 0.5
-    return replace(bra, record=record, coefficient=bra.coefficient * factor[:, None], attenuated=True, device=None)
+    coefficient = bra.coefficient * factor[:, None]
+    device = None if bra.device is None else {**bra.device, "bra_record": record, "bra_coefficient": coefficient}
+    return replace(bra, record=record, coefficient=coefficient, attenuated=True, device=device)

@@ -22,15 +22,15 @@ class BraBatch:
 
     `loss`: factor by which such a recurrence would multiply the rounding errors of the worst pair.
     `attenuated`: the records are those of erf(omega r)/r (`integrals.attenuation`).
-    `device`: arrays that have been copied to the device (double precision, without `rows`).
+    `device`: arguments of kernels (without `rows`), if all arrays but `rows` are on the device, in double precision.
     """
 
     shells: Shells
     columns: int
-    first: Ints32
-    record: Array
-    coefficient: Array
-    shell: Array
+    first: Any
+    record: Any
+    coefficient: Any
+    shell: Any
     rows: Ints
     ill_conditioned: bool = False
     loss: float = 1.0

@@ -1,7 +1,7 @@
 """Matrix elements W_pq = sum_x <d_x p|V|d_x q> of the potential between derivatives of basis functions.
 
 The derivatives of a primitive are combinations of Cartesian shells of the next higher and the next lower
-angular momentum (`integrals.derivative`). Those shells are a basis of their own, in which V is computed as in any other
+angular momentum (`integrals.derivative`). Those shells form a separate basis, in which V is computed as in any other
 basis: for energies by the kernels of nuclear attraction, for gradients by `coulomb.forces`.
 """
 

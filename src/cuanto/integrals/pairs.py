@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ FOUR_CENTRE_LOSS = 50.0
 """The same for the product of the factors of the two pairs of a quartet."""
 
 
+ROUNDING_MARGIN = 0.1
+"""Added to the largest exponent of an overlap factor, so that rounding never excludes a significant product."""
 RowOf = Callable[[Ints, Ints], Ints]
 """Rows of pairs of basis functions in a result."""
 
@@ -34,51 +36,125 @@ class RowMap:
         return high * (high + 1) // 2 + low if self.packed else high * self.nbf + low
 
 
+@dataclass(frozen=True, eq=False)
+class SegmentPairs:
+    """Significant pairs (i, j) of segments of two classes; flags as for `BraBatch`.
+
+    Pair k has the products of the primitives u and v from first[k] to first[k + 1], with the overlap factors K.
+    """
+
+    a: SegmentClass
+    b: SegmentClass
+    i: Ints
+    j: Ints
+    first: Ints
+    u: Ints
+    v: Ints
+    K: Array
+    ill_conditioned: bool = False
+    loss: float = 1.0
+
+    @property
+    def shells(self) -> Shells:
+        """Momenta and forms of the two classes."""
+        return Shells((self.a.l, self.b.l), (self.a.pure, self.b.pure))
+
+    @property
+    def distances(self) -> Array:
+        """A - B of each pair."""
+        return self.a.centres[self.i] - self.b.centres[self.j]
+
+    def rows(self, row_of: RowOf) -> Ints:
+        """[pair, column a, column b, function a, function b] -> row."""
+        ao_a = self.a.ao[self.i][:, :, None, None, None] + np.arange(self.a.functions)[:, None]
+        ao_b = self.b.ao[self.j][:, None, :, None, None] + np.arange(self.b.functions)
+        return np.ascontiguousarray(row_of(ao_a, ao_b).reshape(len(self.i), -1))
+
+
+def class_pairs(classes: int) -> list[tuple[int, int]]:
+    """Pairs of numbers of classes, the higher momentum first, and high momenta first, so that the last launches are
+    short."""
+    return [(x, y) for x in reversed(range(classes)) for y in reversed(range(x + 1))]
+
+
 def pair_batches(
     a: SegmentClass, b: SegmentClass, same: bool, row_of: RowOf, threshold: float, split: bool = True
 ) -> list[BraBatch]:
-    """Pairs of two classes (la >= lb), each pair once for the `same` class; `split`: put ill-conditioned pairs in
-    separate batches.
+    """Significant pairs of two classes as bras; arguments as for `Candidates.of` and `select_pairs`."""
+    chosen = select_pairs(a, b, Candidates.of(a, b, same), threshold, split)
+    return [_batch(found, found.rows(row_of)) for found in chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """All pairs (i, j) of segments of two classes, and all products of their primitives; independent of positions.
+
+    Product k of primitives u and v belongs to pair `pair[k]` and decays as exp(-decay[k] R^2).
+    """
+
+    i: Ints
+    j: Ints
+    pair: Ints
+    u: Ints
+    v: Ints
+    decay: Array
+
+    @classmethod
+    def of(cls, a: SegmentClass, b: SegmentClass, same: bool) -> Candidates:
+        """Pairs of two classes (la >= lb), each pair once for the `same` class."""
+        i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
+        pair, within = range_members(a.sizes[i] * b.sizes[j])
+        inner = b.sizes[j][pair]
+        u, v = a.first[i][pair] + within // inner, b.first[j][pair] + within % inner
+        alpha, beta = a.exponents[u], b.exponents[v]
+        return cls(i, j, pair, u, v, alpha * beta / (alpha + beta))
+
+
+def select_pairs(
+    a: SegmentClass, b: SegmentClass, candidates: Candidates, threshold: float, split: bool = True
+) -> list[SegmentPairs]:
+    """The significant ones among all pairs of two classes; `split`: put ill-conditioned pairs in separate lists.
 
     A primitive pair is neglected when its overlap factor times its largest coefficients is below `threshold`.
     """
-    i, j = np.tril_indices(a.count) if same else (x.reshape(-1) for x in np.indices((a.count, b.count)))
-    AB = a.centres[i] - b.centres[j]
-    s, x, y = _primitive_pairs(a, b, i, j)
-    alpha, beta = a.exponents[x], b.exponents[y]
-    p, R2 = alpha + beta, (AB**2).sum(axis=1)[s]
+    i, j = candidates.i, candidates.j
+    x, y, z = (a.centres[:, axis][i] - b.centres[:, axis][j] for axis in range(3))
+    R2_ij = x * x + y * y + z * z
+    R2 = R2_ij[candidates.pair]
+    kept = np.flatnonzero(candidates.decay * R2 < _longest_decay(a, b, float(R2_ij.max(initial=0.0)), threshold))
+    pair, u, v, R2 = candidates.pair[kept], candidates.u[kept], candidates.v[kept], R2[kept]
+    alpha, beta = a.exponents[u], b.exponents[v]
+    p = alpha + beta
     K = np.exp(-alpha * beta / p * R2)
-    size = K / p * a.largest[x] * b.largest[y]
+    size = K / p * a.largest[u] * b.largest[v]
     if a.l + b.l:
         # The polynomial part is bounded by the spread of the product Gaussian and by the distance.
         size *= np.maximum(1.0, np.maximum(1.0 / p, R2)) ** (0.5 * (a.l + b.l))
-    keep = size > threshold
-    if not keep.all():
-        s, x, y, alpha, beta, K, R2, size = (array[keep] for array in (s, x, y, alpha, beta, K, R2, size))
+    kept = np.flatnonzero(size > threshold)
+    pair, u, v, K = pair[kept], u[kept], v[kept], K[kept]
     ill_conditioned, loss = np.zeros(len(i), dtype=bool), np.ones(len(i))
     if split and b.l:
-        R = np.sqrt(R2)
-        ill_conditioned[s[_loses_digits(b.l, alpha, beta, R)]] = True
-        loss = _cancellation(b.l, alpha, beta, R, size, s, len(i))
-    batches = []
+        R, alpha, beta = np.sqrt(R2[kept]), alpha[kept], beta[kept]
+        ill_conditioned[pair[_loses_digits(b.l, alpha, beta, R)]] = True
+        loss = _cancellation(b.l, alpha, beta, R, size[kept], pair, len(i))
+    found = []
     for flag in (False, True) if ill_conditioned.any() else (False,):
-        mine = ill_conditioned[s] == flag if ill_conditioned.any() else slice(None)
-        present = np.zeros(len(i), dtype=bool)
-        present[s[mine]] = True
-        if present.any():
-            numbers, pairs = (np.cumsum(present) - 1)[s[mine]], np.flatnonzero(present)
-            primitives = (numbers, x[mine], y[mine], alpha[mine], beta[mine], K[mine])
-            rows = _pair_rows(a, b, i[pairs], j[pairs], row_of)
-            worst = float(loss[pairs].max())
-            batches.append(_batch(a, b, i[pairs], j[pairs], primitives, rows, flag, worst))
-    return batches
+        mine = np.flatnonzero(ill_conditioned[pair] == flag) if ill_conditioned.any() else slice(None)
+        counts = np.bincount(pair[mine], minlength=len(i))
+        pairs = np.flatnonzero(counts)
+        if len(pairs):
+            lists = (i[pairs], j[pairs], range_starts(counts[pairs]), u[mine], v[mine], K[mine])
+            found.append(SegmentPairs(a, b, *lists, flag, float(loss[pairs].max())))
+    return found
 
 
-def _primitive_pairs(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints) -> tuple[Ints, Ints, Ints]:
-    """Pair, first and second primitive of all products of primitives of the pairs (i, j)."""
-    s, within = range_members(a.sizes[i] * b.sizes[j])
-    inner = b.sizes[j][s]
-    return s, a.first[i][s] + within // inner, b.first[j][s] + within % inner
+def _longest_decay(a: SegmentClass, b: SegmentClass, R2: float, threshold: float) -> float:
+    """Exponent of the overlap factor beyond which no product within the squared distance R2 is significant."""
+    if threshold <= 0.0:
+        return np.inf
+    p = float(a.exponents.min() + b.exponents.min())
+    size = float(a.largest.max() * b.largest.max()) * max(1.0, 1.0 / p, R2) ** (0.5 * (a.l + b.l)) / p
+    return float(np.log(size / threshold)) + ROUNDING_MARGIN
 
 
 def _loses_digits(lb: int, alpha: Array, beta: Array, R: Array) -> Flags:
@@ -108,19 +184,11 @@ def _cancellation(lb: int, alpha: Array, beta: Array, R: Array, size: Array, s: 
     return largest / result
 
 
-def _batch(
-    a: SegmentClass,
-    b: SegmentClass,
-    i: Ints,
-    j: Ints,
-    primitives: tuple[Ints, Ints, Ints, Array, Array, Array],
-    rows: Ints,
-    ill_conditioned: bool,
-    loss: float,
-) -> BraBatch:
-    """The records of the pairs (i, j); `primitives`: pair, both primitives, both exponents, overlap factor."""
-    s, x, y, alpha, beta, K = primitives
-    AB = a.centres[i] - b.centres[j]
+def _batch(found: SegmentPairs, rows: Ints) -> BraBatch:
+    """The records of pairs."""
+    a, b, i, j = found.a, found.b, found.i, found.j
+    s = np.repeat(np.arange(len(i)), np.diff(found.first))
+    alpha, beta, AB = a.exponents[found.u], b.exponents[found.v], found.distances
     p = alpha + beta
     record = np.empty((COULOMB_BRA, len(s)))  # field by field, which is faster; transposed at the end
     AB_xs = np.take(AB.T, s, axis=1)
@@ -132,17 +200,17 @@ def _batch(
     record[1:4], record[11:14] = _two_sum(start, np.where(near_a, record[4:7], record[7:10]))
     record[10] = 0.5 / p
     record[SIZE] = 0.0
-    products = a.coefficients[x][:, :, None] * b.coefficients[y][:, None, :]
+    products = a.coefficients[found.u][:, :, None] * b.coefficients[found.v][:, None, :]
     return BraBatch(
-        Shells((a.l, b.l), (a.pure, b.pure)),
+        found.shells,
         a.columns * b.columns,
-        range_starts(np.bincount(s, minlength=len(i))).astype(np.int32),
+        found.first.astype(np.int32),
         np.ascontiguousarray(record.T),
-        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * K)[:, None],
+        products.reshape(len(s), -1) * (COULOMB_FACTOR / p * found.K)[:, None],
         AB,
         rows,
-        ill_conditioned,
-        loss,
+        found.ill_conditioned,
+        found.loss,
     )
 
 
@@ -170,10 +238,3 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     total = x + y
     shift = total - x
     return total, (x - (total - shift)) + (y - shift)
-
-
-def _pair_rows(a: SegmentClass, b: SegmentClass, i: Ints, j: Ints, row_of: RowOf) -> Ints:
-    """[pair, column a, column b, function a, function b] -> row."""
-    ao_a = a.ao[i][:, :, None, None, None] + np.arange(a.functions)[:, None]
-    ao_b = b.ao[j][:, None, :, None, None] + np.arange(b.functions)
-    return np.ascontiguousarray(row_of(ao_a, ao_b).reshape(len(i), -1))

@@ -6,7 +6,6 @@ their own, so that the other columns need fewer products.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -58,30 +57,17 @@ class SegmentClass:
         return np.asarray(np.abs(self.coefficients).max(axis=1))
 
 
-KEPT = 8
-"""Lists of shells whose classes are kept for other positions of their atoms."""
-Structure = tuple[tuple[Shell, ...], tuple[tuple[SegmentClass, Ints], ...]]
 _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
-_structures: OrderedDict[int, Structure] = OrderedDict()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first; cached, and only moved if its shells are those of an earlier one."""
+    """The classes of a basis, low momenta first.
+
+    They are cached; if an earlier basis had the same shells, its classes are only moved to the new positions.
+    """
     if basis not in _known:
-        _known[basis] = tuple(replace(one, centres=basis.R_ax[atoms]) for one, atoms in _structure(basis))
+        _known[basis] = tuple(replace(one, centres=basis.R_ax[atoms]) for one, atoms in basis.of_shells(_segments))
     return _known[basis]
-
-
-def _structure(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
-    """Classes of shells, and the atoms of their segments; the shells are kept with them, so that their id is unique."""
-    key = id(basis.shells)
-    known = _structures.get(key)
-    if known is None or known[0] is not basis.shells:
-        known = basis.shells, _segments(basis)
-        _structures[key] = known
-        while len(_structures) > KEPT:
-            _structures.popitem(last=False)
-    return known[1]
 
 
 def require_momentum(basis: Basis, l: int) -> None:
@@ -91,6 +77,7 @@ def require_momentum(basis: Basis, l: int) -> None:
 
 
 def _segments(basis: Basis) -> tuple[tuple[SegmentClass, Ints], ...]:
+    """Classes of shells, and the atoms of their segments."""
     found: dict[tuple[int, bool, int], list[tuple[Array, Array, int, Ints]]] = {}
     parts: dict[tuple[int, int, int, bool], list[tuple[Array, Array, Ints]]] = {}
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):

@@ -114,7 +114,7 @@ class Cuanto(Calculator):
 class PointCharges:
     """Point charges around the molecule of a calculator, in the form that ASE's `EIQMMM` expects.
 
-    `charges` in e, `positions` in Bohr; `moved`: since the last calculation.
+    `charges` in e, `positions` in Bohr; `moved`: whether they were moved since the last calculation.
     """
 
     def __init__(self, calculator: Cuanto, charges: Array) -> None:

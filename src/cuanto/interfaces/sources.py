@@ -33,7 +33,7 @@ HESSIAN = "hessian"
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
 COUNTERPOISE = "counterpoise"
-"""The task of an interaction energy, likewise."""
+"""The task of an interaction energy, which QCSchema has no driver for either."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def choose_model(source: Source, given: Model) -> Model:
 
 
 def safe_label(text: str) -> str:
-    """Convert text to a part of a file name: no separators, no leading dot, at most MAX_LABEL characters."""
+    """Convert text to a part of a file name: no separators, no leading dot, at most MAX_LABEL_LENGTH characters."""
     label = re.sub(r"[^\w.+=-]+", "_", text, flags=re.ASCII).lstrip(".")
     return label[:MAX_LABEL_LENGTH] or "molecule"
 

@@ -97,7 +97,7 @@ def read_wavefunction(schema: Mapping[str, Any], molecule: Molecule) -> Wavefunc
         spins = SPINS[:1] if schema["restricted"] else SPINS
         parts = [_read_spin(schema, spin, basis.nbf) for spin in spins]
         if not basis.nbf or len({len(eps_m) for _, eps_m, _ in parts}) != 1:
-            raise ValueError("no functions, or not as many orbitals of each spin")
+            raise ValueError("no functions, or different numbers of orbitals of the two spins")
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"the wavefunction of the result cannot be read: {type(error).__name__} {error}") from None
     order, factor = _schema_order(basis)

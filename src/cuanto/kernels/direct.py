@@ -64,13 +64,13 @@ def _cpu_quartets(entry: str, template: str, arguments: Arguments, real: str) ->
 
 
 cpu_digest = partial(_cpu_quartets, "digest", "direct_cpu.h", CPU_DIGEST)
-"""J and K, by the type of numbers."""
+"""The kernel of J and K for a number type."""
 cpu_forces = partial(_cpu_quartets, "exchange_forces", "exchange_forces_cpu.h", CPU_FORCES)
-"""The forces of exchange, from quartets of derivatives."""
+"""The kernel of the forces of exchange, from quartets of derivatives."""
 cpu_store = partial(_cpu_quartets, "store", "store_cpu.h", CPU_STORE)
-"""Stores the integrals of quartets that are significant for any density."""
+"""The kernel that stores the integrals of quartets that are significant for any density."""
 cpu_stored = partial(_cpu_quartets, "stored", "stored_cpu.h", CPU_STORED)
-"""J and K from stored integrals."""
+"""The kernel of J and K from stored integrals."""
 
 
 @cache
@@ -86,7 +86,7 @@ PAIR_FIELDS = {"BRA_FIELDS": abi.COULOMB_BRA, "KET_FIELDS": abi.PAIR_KET}
 
 @cache
 def cpu_matrices(real: str) -> Source:
-    """Any class of four-centre integrals by products of matrices, for lists of quartets."""
+    """The kernel that computes any class of four-centre integrals, for lists of quartets, by products of matrices."""
     parts = (
         *RECORDS,
         PAIR_PLAN.text,
@@ -108,7 +108,7 @@ def cpu_expand() -> Source:
 
 @cache
 def cuda_select(forces: bool = False) -> Source:
-    """Lists the significant quartets, for J and K or for `forces`; a warp processes one bra and a span of kets."""
+    """The kernel that lists significant quartets, for J and K or for `forces`; a warp has one bra and some kets."""
     arguments = CUDA_SELECT_FORCES if forces else CUDA_SELECT
     skeleton = Skeleton(("select.cuh",), arguments, LIST_THREADS, LIST_THREADS // 32)
     entry = "select_for_forces" if forces else "select_quartets"

@@ -29,6 +29,7 @@ PAIRS = parse_arguments(
     "const double* b_exponent, const double* b_centre, const double* b_coefficient, const INDEX* b_owner, "
     "double* record, double* coefficient, double* bra_coefficient, INDEX* a_place, INDEX* b_place"
 )
+PAIR_TEMPLATES = ("pair_record.h", "fit_pairs.h")
 AT_ONCE = 2
 """Hermite tuples are padded to a multiple of this number."""
 EXPANSION = parse_arguments(
@@ -51,7 +52,7 @@ def fit_pairs_source(target: str) -> Source:
     """Records and coefficients of pairs of primitives."""
     defines = {"THREADS": FORCE_THREADS, "RECORD": COULOMB_BRA}
     threads = FORCE_THREADS
-    return assemble("fit_pairs", target, "double", PAIRS, defines, ("fit_pairs.h",), threads=threads, per_block=threads)
+    return assemble("fit_pairs", target, "double", PAIRS, defines, PAIR_TEMPLATES, threads=threads, per_block=threads)
 
 
 @cache

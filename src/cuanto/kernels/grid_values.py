@@ -82,7 +82,11 @@ SCATTER = parse_arguments("INDEX rows") + FUNCTIONS + parse_arguments("const REA
 FORCE = (
     WEIGH[:-1] + FUNCTIONS + parse_arguments("const REAL* product, const int* function_atom, REAL* force, double* out")
 )
-ATOMS = parse_arguments("INDEX begin, INDEX end, INDEX stride, const int* own, const double* point, double* out")
+ATOMS = (
+    parse_arguments("INDEX begin, INDEX end")
+    + SIZES
+    + parse_arguments("const INDEX* task_point, const int* own, const REAL* force, double* out")
+)
 ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
 ROW_THREADS = tuning.size("cuda", "grid.row_threads")
 DENSITY_POINTS = tuning.size("cuda", "grid.density_points")

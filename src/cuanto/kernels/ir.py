@@ -114,7 +114,7 @@ class Graph:
         return self.sum(((1.0, x, self.one), (-1.0, y, self.one)))
 
     def power(self, x: int, n: int) -> int:
-        """x to the n-th by repeated multiplication"""
+        """x^n by repeated multiplication"""
         out = self.one
         for _ in range(n):
             out = self.mul(out, x)

@@ -58,7 +58,7 @@ class Block:
     threads: int
 
 
-def padded(functions: int) -> int:
+def padded_width(functions: int) -> int:
     """Functions of a row of expansions of kets."""
     return TILE * ceil(functions / TILE)
 
@@ -71,11 +71,11 @@ def block_of(bra: Shells, ket: Shells, columns: int, primitives: int, real_bytes
     def fits(columns: int, batch: int, pitch: int, allowed: int) -> bool:
         return _block(bra, ket, columns, primitives, batch, pitch).numbers * real_bytes <= allowed
 
-    pitches = range(padded(functions), 0, -TILE)
+    pitches = range(padded_width(functions), 0, -TILE)
     # With the sums in shared memory if possible, preferably of many functions of the ket in little memory.
     choices = [(kept, pitch, allowed) for kept in (columns, 0) for allowed in (target, limit) for pitch in pitches]
     kept, pitch, _ = next(choice for choice in choices if fits(choice[0], 1, *choice[1:]))
-    pitch = padded(ceil(functions / ceil(functions / pitch)))  # equal slices waste less than a short last one
+    pitch = padded_width(ceil(functions / ceil(functions / pitch)))  # equal slices waste less than a short last one
     batch = 1
     while batch < min(MAX_BATCH, primitives) and fits(kept, 2 * batch, pitch, target):
         batch *= 2
@@ -132,7 +132,7 @@ def list_arguments(bra: Shells, ket: Shells) -> dict[str, Any]:
     orders = sum(bra.l), sum(ket.l)
     counts = [md_blocks.functions_of(side).count for side in (bra, ket)]
     values: dict[str, Any] = {"bra_order": orders[0], "ket_order": orders[1]}
-    values |= {"bra_functions": counts[0], "ket_functions": counts[1], "ket_width": padded(counts[1])}
+    values |= {"bra_functions": counts[0], "ket_functions": counts[1], "ket_width": padded_width(counts[1])}
     values |= {"tuples": md_blocks.tuple_table(sum(orders)), "sums": sum_table(*orders)}
     return values | {"room": md_blocks.largest_batch(sum(orders))}
 

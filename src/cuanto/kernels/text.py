@@ -13,7 +13,7 @@ from cuanto.kernels.abi import Arguments
 PRELUDES = {"cpu": "prelude_cpu.h", "cuda": "prelude_cuda.cuh"}
 """Vocabulary of each target."""
 SUMS: dict[str, Arguments] = {"cpu": (("double*", "sums"),), "cuda": ()}
-"""Argument behind the word SUMS(array): sums of a chunk on a CPU; none on a GPU, which adds to the array itself."""
+"""Argument to which SUMS(array) refers: the sums of a chunk on a CPU; none on a GPU, which adds to the array itself."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from cuanto.errors import InputError
 
 DAMPING = "cuanto has D3 with Becke-Johnson damping (-d3bj) and D4 (-d4)"
-FUNCTIONAL = "`cuanto functionals` lists those there are"
+FUNCTIONAL = "`cuanto functionals` lists the available ones"
 CORRELATION = (
     "wave-function correlation; use a functional such as b3lyp-d4 or wb97x, hf, or a semiempirical method such as pm6"
 )
@@ -32,7 +32,10 @@ ABSENT = (
     (r"(ri-|df-|o|u|r|z|l|scs-|sos-|sns-|dlpno-|lno-)*mp[2-5](\.5|-f12)?(\(.*\))?", CORRELATION),
     (rf"(dlpno-|lno-|lpno-|df-|ri-|cr-|o|u|r|l|p)*({_CLUSTERS})(-f12.*|/.*)?", CORRELATION),
     (rf"(ss-|sa-|ms-|xms-)?({_REFERENCES})|d?rpa|sapt.*|g[1-4](mp2)?|cbs-.*|w[12].*", CORRELATION),
-    (r"(w|omega-?)b97x-?d3?", "its functional has parameters of its own; use wb97x, or b3lyp-d3bj or b3lyp-d4"),
+    (
+        r"(w|omega-?)b97x-?d3?",
+        "it is a different parametrisation of the functional; use wb97x, or b3lyp-d3bj or b3lyp-d4",
+    ),
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),
     (r".*-(d2|d3zero|d3\(0\)|d3\(zero\)|d3m|d3m\(?bj\)?|mbd|ts|xdm)", DAMPING),

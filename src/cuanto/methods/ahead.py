@@ -20,6 +20,7 @@ from cuanto.kernels import hermite_build
 from cuanto.kernels.fitting_force import fit_expand_source, fit_force_source, fit_pairs_source
 from cuanto.kernels.grid_setup import near_source, setup_kernel, weights_gradient_source, weights_source
 from cuanto.kernels.grid_values import device_kernel, device_values
+from cuanto.kernels.shell_pairs import shell_pairs_source
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 
@@ -83,6 +84,8 @@ def _device_energy(context: Context) -> Iterator[Source]:
         yield hermite_build.general_source("cuda", "double")
         for step in POTENTIAL_STEPS:
             yield hermite_build.step_source("cuda", step)
+    else:
+        yield shell_pairs_source("cuda")
     if model.has_functional:
         yield from _device_grid(context.basis, model.functional, request.grid)
         yield model.functional.source("cuda", model.spins, consumer="potential")

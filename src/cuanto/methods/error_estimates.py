@@ -40,11 +40,11 @@ NEGLECTED_ON_GRID = 1e-4
 NEGLECTED_IN_FOCK = 1.0
 """Error per electron of neglected quartets, relative to the threshold of direct J and K."""
 CANCELLATION = 0.3
-"""Smallest part of the larger one of two errors that remains."""
+"""Smallest fraction of the larger of two errors that is assumed to remain when errors of opposite signs cancel."""
 NEGLECTED_IN_FIT = 1e-2
 """Error per electron of neglected pairs of functions, relative to the threshold of fitted J and K."""
 SMALLEST_GAP = 0.1
-"""Hartree. Mean energies of rotations are larger than the gap."""
+"""Lower bound, in Hartree, of the mean energy of rotations, which is larger than the gap."""
 
 
 def estimate_errors(result: GaussianResult, share: float = 1.0) -> dict[str, float]:

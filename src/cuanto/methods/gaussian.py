@@ -14,9 +14,9 @@ from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
-from cuanto.integrals.api import upload_pairs
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import resolve
+from cuanto.integrals.uploaded_pairs import upload_pairs
 from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.methods.ahead import compile_energy, compile_gradient
@@ -60,16 +60,16 @@ FIRST_STEP = 0.4
 flows between atoms, more than in Hartree-Fock. This is roughly the fraction of a potential change that remains after
 screening; 0.35 to 0.5 work equally well (waters, glycine)."""
 SEARCH_GRID = GridSettings(level=(30, 110), pruning="nwchem")
-"""Grid of the search for the lowest state, whose energies need not be more accurate than states are apart."""
+"""Grid of the search for the lowest state: its energies only have to tell the states apart."""
 SCF_MATRICES = 24
 """Square matrices over the basis that an SCF keeps for each spin, most of them for DIIS."""
 OPEN_MOMENTUM = 2
-"""Angular momentum from which states of atoms with open shells are followed to a minimum by default."""
+"""Lowest angular momentum of an open shell for which the state of an atom is followed to a minimum by default."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
 PASSES, PASS_BYTES = "passes over the grid", 2 << 30
-"""Name under which memory is reserved that integrals leave to the grid, and its largest size: batches of points become
-slow if they are small."""
+"""Name under which memory for the grid is reserved before integrals take the rest, and its largest size: batches of
+points that are too small are slow."""
 SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
@@ -226,7 +226,7 @@ class Calculation:
         return cls(context, core, make_terms(context, core, builders))
 
     def begin_gradient(self) -> None:
-        """Start to compile the kernels of the gradient, which will be asked for."""
+        """Start compiling the kernels of the gradient, which will be needed after the SCF."""
         compile_gradient(self.context)
 
     def gradient(self, state: State) -> tuple[Array, Array]:
@@ -260,7 +260,9 @@ class Calculation:
 
     def states(self, guess: str | Orbitals = "sad") -> Iterator[State]:
         """Iterate from a guess: `sad` (superposed atoms), `core`, or orbitals of another calculation."""
-        options, problem, context = self.options, self.problem(), self.context
+        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
+        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
+        options, problem, context = self.options, self.problem(symmetric=secants is not None), self.context
         known: State | None = None
         if guess == "sad" and self.searches:
             with context.timings.measure("search"):
@@ -273,8 +275,6 @@ class Calculation:
                 start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
-        # Errors of restricted open shells depend on the orbitals in other ways than through the density.
-        secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
         yield from search(problem, start, *arguments, known)
 
@@ -302,11 +302,11 @@ class Calculation:
         self.remarks.append(found.note)
         return found
 
-    def problem(self) -> Problem:
-        """The SCF problem: terms, orthonormal basis and occupations."""
+    def problem(self, symmetric: bool = False) -> Problem:
+        """The SCF problem: terms, orthonormal basis (a `symmetric` one if possible) and occupations."""
         context, model, molecule = self.context, self.context.model, self.context.request.molecule
         with context.timings.measure("orthogonalisation"):
-            frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend)
+            frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend, symmetric)
         electrons = (molecule.nelectron,) if model.spins == 1 else (molecule.n_alpha, molecule.n_beta)
         occupied = choose_occupations(self.options, electrons, frame.size)
         return Problem(list(self.terms), frame, occupied, model.shared, context.timings)

@@ -36,7 +36,8 @@ class Request:
     """One calculation; `model` is None for semiempirical methods.
 
     `diagonaliser`: factory of a diagonaliser that only semiempirical methods offer, if the options choose it.
-    `single_point`: no part of an optimisation, of dynamics or of differences, whose states must be connected.
+    `single_point`: False for a part of an optimisation, of dynamics or of finite differences, which need connected
+    states.
     """
 
     molecule: Molecule

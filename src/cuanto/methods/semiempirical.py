@@ -50,7 +50,7 @@ MAX_STABILITY_ORBITALS = 2000
 """Largest number of orbitals for which stability is tested by default: the test keeps dozens of vectors of o x v
 numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
-"""Options of molecules that are computed together."""
+"""Options with which molecules can be computed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +330,7 @@ def semiempirical_energies(
 ) -> list[SemiempiricalResult]:
     """Results of many molecules in the order given; those of one composition are computed together.
 
-    Matrices are small: on a CPU every thread works on molecules of its own, with linear algebra on one thread.
+    Matrices are small: on a CPU every thread works on different molecules, with linear algebra on one thread.
     Results of molecules computed together have no density matrix. If options other than the energy and gradient
     tolerances are given, each molecule is computed separately.
     """

@@ -21,8 +21,8 @@ from cuanto.units import BOHR_IN_ANGSTROM
 
 ATOMS = {"atom": 1, "distance": 2, "angle": 3, "dihedral": 4}
 """Kinds of constraints, and their numbers of atoms."""
-VALUE_COUNTS = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
-"""Numbers of values that follow the atoms."""
+VALUE_NAMES = {"freeze": (), "set": ("VALUE",), "scan": ("FIRST", "LAST", "POINTS")}
+"""Names of the values that follow the atoms."""
 MAX_POINTS = 10_000
 
 
@@ -75,8 +75,8 @@ def _parse(given: Any, what: str, molecule: Molecule) -> list[Constraint]:
         known = [name for name in ATOMS if name != "atom" or what == "freeze"]
         raise InputError(f"{what} {quote(text)}: begin with {', '.join(known)}")
     many = ATOMS[kind]
-    if len(words) != 1 + many + len(VALUE_COUNTS[what]):
-        wanted = " ".join([kind, *"ABCD"[:many], *VALUE_COUNTS[what]])
+    if len(words) != 1 + many + len(VALUE_NAMES[what]):
+        wanted = " ".join([kind, *"ABCD"[:many], *VALUE_NAMES[what]])
         raise InputError(f"{what} {quote(text)}: write {wanted}, with atoms numbered from 1, Angstrom and degrees")
     one = Constraint(kind, _atoms(words[1 : 1 + many], f"{what} {quote(text)}", molecule))
     numbers = [parse_finite(word) for word in words[1 + many :]]
@@ -100,7 +100,7 @@ def _atoms(words: Sequence[str], where: str, molecule: Molecule) -> tuple[int, .
 def _values(numbers: Sequence[float | None], what: str, where: str) -> list[float | None]:
     """Values in Angstrom or degrees; None keeps the current value."""
     if any(number is None for number in numbers):
-        raise InputError(f"{where}: {', '.join(VALUE_COUNTS[what])} must be numbers")
+        raise InputError(f"{where}: {', '.join(VALUE_NAMES[what])} must be numbers")
     if what != "scan":
         return list(numbers) or [None]
     first, last, points = (float(number) for number in numbers if number is not None)

@@ -36,11 +36,12 @@ STEP = 0.005
 TOLERANCES = {"gradient_tolerance": 1e-8, "energy_tolerance": 1e-11}
 """Tolerances of the SCF; an error of 1e-8 in a gradient becomes 1e-6 Hartree/Bohr^2 in a second derivative."""
 MIN_ISOTROPIC_POINTS = 302
-"""Points per shell of a grid from which on all operations are used, not only those of the grid. A grid has a fixed
-orientation; with
-302 points symmetry changes wavenumbers by 0.1 to 0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 by less than 0.1.
+"""Points per shell of the coarsest grid for which all operations of the molecule are used, not only those that map the
+grid onto itself. A grid has a fixed orientation: with 302 points the use of symmetry changes wavenumbers by 0.1 to
+0.6 cm^-1 (ammonia, methane; PBE, r2SCAN), with 590 points by less than 0.1.
 """
 EXACT = 1e-6
+"""Largest error of a matrix element of an operation that maps the axes of the coordinates onto each other."""
 MIN_PARALLEL_SECONDS = 20.0
 """Seconds of work in one process below which no others are started."""
 MEMORY_SHARE = 0.8
@@ -96,8 +97,7 @@ class HessianCalculation:
     """The Hessian of a molecule: reference, displaced geometries, derivatives.
 
     `symmetry`: derive gradients of equivalent displacements from each other; None: if the grid of a functional allows
-    it
-    (coarse grids share few operations with the molecule). Point charges and fields have no symmetry.
+    it (coarse grids share few operations with the molecule). Point charges and fields have no symmetry.
     """
 
     molecule: Molecule

@@ -18,7 +18,7 @@ from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 
 COLUMNS = {"forces": HARTREE_IN_EV / BOHR_IN_ANGSTROM, "velocities": BOHR_IN_ANGSTROM}
-"""Columns of three numbers behind the positions, with their factor from atomic units (velocities: Bohr per fs)."""
+"""Columns of three numbers after the positions, with their factors from atomic units (velocities: Bohr per fs)."""
 
 
 def frame_text(molecule: Molecule, energy: float, columns: dict[str, Array], **info: Any) -> str:

@@ -26,7 +26,7 @@ from cuanto.system import Molecule
 GRID = "medium"
 """The level of the grid: the error of a charge is about 1e-4."""
 SMALL = 1e9
-"""Points of the grid times squared number of functions, up to which a molecule is small."""
+"""Largest product of the grid points and the squared number of functions of a molecule that counts as small."""
 CHUNK = 4000
 """Points that NumPy treats at a time."""
 REACH = 15.0
@@ -56,8 +56,8 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
 def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
     """Number of electrons on each atom: the density is divided in the ratio of the densities of the free atoms.
 
-    The free atoms are neutral and spherical, in the same basis. Small molecules take NumPy, which has nothing to
-    compile.
+    The free atoms are neutral and spherical, in the same basis. Small molecules are computed with NumPy, which does not
+    have to compile kernels.
     """
     settings, free = GridSettings.of(GRID, store="recompute"), _FreeAtoms(molecule, basis)
     if settings.points(molecule.numbers) * basis.nbf**2 <= SMALL:

@@ -22,7 +22,7 @@ def cm5(molecule: Molecule, hirshfeld_a: Array) -> Array:
     """CM5 charges from Hirshfeld charges: q_a + sum_b T_ab exp(-alpha (r_ab - R_a - R_b)) (eqs. 1-3).
 
     T_ab = D_ZZ' for six pairs of H, C, N and O, else D_Z - D_Z'. Charge only moves between atoms, so the sum stays.
-    Ghost atoms take no part.
+    Ghost atoms have no charges.
     """
     alpha, R_Z, T_ZZ = _parameters()
     q_a = np.array(hirshfeld_a, dtype=float)

@@ -1,4 +1,4 @@
-"""The page: one file that requests nothing; a policy allows only its own scripts, by their hashes."""
+"""The HTML page: one file without network requests; its policy allows only its own scripts, by their hashes."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def dipole_vector(result: Result) -> Array | None:
 
 
 def _slider(result: Result) -> int:
-    """Position on the slider, which is logarithmic from SMALLEST to 20 times that, as in the script."""
+    """Position on the slider, which is logarithmic from MIN_ISOVALUE to 20 times that, as in the script."""
     value = SMALL_LEVEL if result.molecule.natom <= SMALL_MOLECULE_ATOMS else LEVEL
     return round(100 * math.log(value / MIN_ISOVALUE) / math.log(20))
 

@@ -59,7 +59,7 @@ class Accelerator:
 
     @property
     def lost(self) -> bool:
-        """The last iterations made no progress."""
+        """Whether the last iterations made no progress."""
         return self._watched and self._unproductive >= GIVE_UP_ITERATIONS
 
     def next(self, F: Any, energy: float, gradient: float) -> tuple[Any, str]:

@@ -117,7 +117,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Restart:
             return _checked(_read(file))
     except MemoryError:
         raise InputError(
-            f"cannot read the checkpoint {path}: it announces more data than fit into the memory"
+            f"cannot read the checkpoint {path}: it claims to have more data than fit into the memory"
         ) from None
     except (OSError, KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise InputError(f"cannot read the checkpoint {path}: {' '.join(str(error).split())}") from error

@@ -65,7 +65,7 @@ class Displacement:
         self._r_xpq: Any = None
 
     def __call__(self, change_spq: Any) -> float:
-        """In e Bohr."""
+        """The largest component, e Bohr."""
         if self._r_xpq is None:
             self._r_xpq = integrals.dipole(self.basis, backend=self.backend)
         change_pq = change_spq[0] if len(change_spq) == 1 else change_spq.sum(axis=0)

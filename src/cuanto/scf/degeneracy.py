@@ -1,4 +1,4 @@
-"""Choice of occupied orbitals among degenerate ones of a guess, so that rounding errors do not make it.
+"""Choice of the occupied among degenerate orbitals of a guess, which would otherwise depend on rounding errors.
 
 The superposed density of an open-shell atom is spherical, that of a linear molecule cylindrical: an open shell of their
 orbitals is degenerate, and which of its orbitals are filled would depend on the last digits of the Fock matrix.
@@ -19,8 +19,8 @@ DEGENERATE = 1e-5
 
 
 def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, levels: Array) -> Any:
-    """The same orbitals, but degenerate ones of which only some are occupied lie along basis functions: first those of
-    the functions that come first, such as xy of an atom's d shell.
+    """Align degenerate orbitals of which only some are occupied with basis functions; those along the first functions,
+    such as xy of an atom's d shell, come first. All other orbitals stay the same.
     """
     xp, chosen = frame.xp, []
     for C_jm, eps_m, n_m in zip(C_sjm, frame.to_host(eps_sm), levels, strict=True):

@@ -23,9 +23,9 @@ LARGE_HISTORY_BYTES = 2.0**30
 """Bytes of a history above which free memory is checked."""
 OTHER_MATRICES = 8
 """Matrices of an iteration besides the history, most of them workspace of the eigensolver."""
-OWN = 1e-5
-"""Part of a difference of own errors that newer ones must leave."""
-CARRIED = 0.05
+MIN_OWN_PART = 1e-5
+"""A difference of errors is used only if at least this part of it is independent of newer differences."""
+MIN_CARRIED_PART = 0.05
 """The same for a pair of another geometry."""
 MIN_ENTRIES = 2
 """Fewest entries of a history."""
@@ -35,7 +35,7 @@ class History:
     """The last Fock matrices, densities and errors of one calculation or of a batch.
 
     `size` entries, or as many as fit into the `free` bytes. `batched`: the first axis of all arrays counts
-    calculations, each with an extrapolation of its own.
+    calculations, each with a separate extrapolation.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class History:
         room = self._free() - OTHER_MATRICES * matrix
         size = self.size if room > self.size * entry else max(MIN_ENTRIES, int(room // entry))
         if size < self.size:
-            logger.warning("DIIS keeps %d instead of %d matrices: memory is short", size, self.size)
+            logger.warning("DIIS keeps %d instead of %d matrices: there is too little memory", size, self.size)
         if (missing := size * entry - room) > 0:
-            logger.warning("memory is short by %.1f GB: the system may kill this process", missing / 1e9)
+            logger.warning("%.1f GB of memory are missing: the system may kill this process", missing / 1e9)
         return size
 
     def absorb(self, products: Any) -> Any:
@@ -154,19 +154,19 @@ class History:
     def _with_carried(self) -> tuple[Array, Array]:
         """Coefficients of own entries, oldest first, and of carried pairs that minimise the combined error.
 
-        That is the last error plus differences of own ones, orthonormalised, plus carried ones. Directions of these
-        that nearly are in the space of the own ones are left out.
+        The combined error is the last error plus orthonormalised differences of own errors plus carried ones. Carried
+        directions that nearly lie in the space of the own ones are left out.
         """
         last, others = self._slots[-1], self._slots[-2::-1]
         B_nn, V_nm = self._errors_nn, self._overlaps_nm
         own_nn = B_nn[np.ix_(others, others)] - B_nn[others, last][:, None] - B_nn[others, last] + B_nn[last, last]
-        T_kn = independent(own_nn, OWN)
+        T_kn = independent(own_nn, MIN_OWN_PART)
         along_k = T_kn @ (B_nn[others, last] - B_nn[last, last])
         both_km = T_kn @ (V_nm[others] - V_nm[last])
         rest_m = V_nm[last] - along_k @ both_km
         _, cosines, directions = np.linalg.svd(both_km, full_matrices=False)
         sines = 1.0 - np.minimum(cosines, 1.0) ** 2  # squared, of the angles between both spaces
-        factor = np.where(sines > CARRIED**2, 1.0 / np.maximum(sines, CARRIED**2), 0.0) - 1.0
+        factor = np.where(sines > MIN_CARRIED_PART**2, 1.0 / np.maximum(sines, MIN_CARRIED_PART**2), 0.0) - 1.0
         d_m = -(rest_m + (factor * (directions @ rest_m)) @ directions)
         own = -(along_k + both_km @ d_m) @ T_kn
         return np.append(own[::-1], 1.0 - own.sum()), d_m

@@ -21,7 +21,7 @@ from cuanto.terms.base import Term
 MIN_CURVATURE = 0.05
 """Hartree: smallest curvature assumed in approximate inverses of the Hessian."""
 DEPENDENT = 1e-6
-"""Norm of what is left of a unit vector in the space of others below which it adds nothing."""
+"""A unit vector is linearly dependent if the norm of its part outside of the space of others is smaller than this."""
 
 
 class Hessian:

@@ -33,7 +33,7 @@ GOOD_RATIO, POOR_RATIO = 0.75, 0.25
 FORCING = 0.1
 """Largest residual of Newton's equations, relative to the gradient; near the minimum it shrinks with the gradient."""
 MAX_VECTORS = 25
-"""Products of the Hessian in a step."""
+"""Largest number of products of the Hessian in a step."""
 
 
 @dataclass(frozen=True, eq=False)

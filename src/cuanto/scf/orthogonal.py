@@ -1,6 +1,7 @@
 """The orthonormal basis of the SCF, and the device on which its linear algebra runs.
 
-Canonical orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970), doi:10.1016/S0065-3276(08)60339-1.
+Canonical and symmetric orthogonalisation: P.-O. Loewdin, Adv. Quantum Chem. 5, 185 (1970),
+doi:10.1016/S0065-3276(08)60339-1.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Frame:
     """X_pm with X^T S X = 1. Linear algebra runs on `device`, which may be the host even if the terms are on a GPU.
 
     `dropped` combinations of functions had an overlap eigenvalue below `threshold`; `smallest` is the smallest of all.
+    `symmetric`: its functions are those nearest to the normalised basis functions, and follow them smoothly if atoms
+    move.
     """
 
     backend: Backend
@@ -32,6 +35,7 @@ class Frame:
     threshold: float
     smallest: float
     dropped: int
+    symmetric: bool = False
 
     @property
     def size(self) -> int:
@@ -64,7 +68,7 @@ class Frame:
         return list(self.backend.upload({str(k): array for k, array in enumerate(arrays)}).values())
 
     def to_host(self, array: Any) -> Array:
-        """To main memory; waits for the device."""
+        """Copy to main memory; waits for the device."""
         return self.device.to_host(array)
 
     def free(self) -> float:
@@ -106,15 +110,19 @@ Device = Frame | Backend
 """A location of arrays: an object with an array module (`xp`) and copies to main memory (`to_host`)."""
 
 
-def make_frame(S_pq: Any, threshold: float, backend: Backend) -> Frame:
-    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations."""
+def make_frame(S_pq: Any, threshold: float, backend: Backend, symmetric: bool = False) -> Frame:
+    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations; if there
+    are none, the `symmetric` one can be chosen."""
     device = algebra_device(len(S_pq), backend)
     xp, S_pq = device.xp, S_pq if device is backend else backend.to_host(S_pq)
     # Not all Cartesian functions are normalised; the threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
     with one_thread if device is not backend else backend.linalg.threads(len(S_pq)):
         s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
-    s_host = device.to_host(s_m)
-    dropped = int(np.count_nonzero(s_host < threshold))
-    X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
-    return Frame(backend, device, X_pm, threshold, float(s_host[0]), dropped)
+        s_host = device.to_host(s_m)
+        dropped = int(np.count_nonzero(s_host < threshold))
+        X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])
+        symmetric = symmetric and not dropped
+        if symmetric:
+            X_pm = device.linalg.product(X_pm, U_pm.T)
+    return Frame(backend, device, X_pm, threshold, float(s_host[0]), dropped, symmetric)

@@ -1,4 +1,4 @@
-"""The lowest of several starting points: each descends a little, the lowest one goes on.
+"""Search for the lowest of several starting points: each descends a few steps, and only the lowest one goes on.
 
 Symmetry is broken at the start, because DIIS, and descent from symmetric orbitals, end in symmetric states that often
 are saddle points. Random fields on the atoms do that: they mix orbitals that are close in energy, most of all
@@ -34,7 +34,7 @@ CANDIDATES, CHEAP_CANDIDATES = 2, 3
 
 @dataclass
 class Candidate:
-    """A starting point on its way down."""
+    """A starting point and its descent so far."""
 
     label: str
     states: Iterator[State]

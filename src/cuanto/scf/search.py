@@ -1,4 +1,4 @@
-"""From a guess to a converged state."""
+"""The SCF from a guess to a converged state, perhaps with random rotations of the guess."""
 
 from __future__ import annotations
 

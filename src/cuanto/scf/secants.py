@@ -49,18 +49,23 @@ class Secants:
 
     def carried(self, frame: Frame, S_pq: Any) -> Carried | None:
         """The pairs in the orthonormal basis of another geometry; None if there are none."""
-        U_pj, pairs = smooth_directions(frame, S_pq), self._pairs
-        if pairs is None or pairs[0].shape[-1] != len(U_pj):
+        pairs = self._pairs
+        if pairs is None or pairs[0].shape[-1] != len(S_pq):
             return None
-        with frame.blas_threads:
-            F, e = (_rotate(one, U_pj, frame) for one in pairs)
+        F, e = pairs
+        if not frame.symmetric:
+            with frame.blas_threads:
+                U_pj = smooth_directions(frame, S_pq)
+                F, e = (_rotate(one, U_pj, frame) for one in pairs)
         return Carried(F.reshape(len(F), -1), e.reshape(len(e), -1))
 
     def add(self, differences: tuple[Any, Any], frame: Frame, S_pq: Any) -> None:
         """Add differences of an SCF, the newest first; nearly dependent and surplus older ones are dropped."""
-        xp, U_pj, pairs = frame.xp, smooth_directions(frame, S_pq), self._pairs
+        xp, pairs, (F, e) = frame.xp, self._pairs, differences
         with frame.blas_threads:
-            F, e = (_rotate(one, U_pj.T, frame) for one in differences)
+            if not frame.symmetric:
+                U_pj = smooth_directions(frame, S_pq)
+                F, e = (_rotate(one, U_pj.T, frame) for one in differences)
             if pairs is not None and pairs[0].shape[1:] == F.shape[1:]:
                 F, e = (xp.concatenate([new, old]) for new, old in zip((F, e), pairs, strict=True))
             flat = e.reshape(len(e), -1)
@@ -86,18 +91,19 @@ def independent(G_nn: Array, smallest: float) -> Array:
 
     A vector is left out if less than the part `smallest` of it is independent.
     """
-    T_mn = np.zeros((0, len(G_nn)))
-    for n, size in enumerate(np.sqrt(np.maximum(np.diagonal(G_nn), 0.0))):
+    T_mn, count = np.zeros_like(G_nn), 0
+    for n, size in enumerate(np.sqrt(np.maximum(np.diagonal(G_nn), 0.0)).tolist()):
         if size < SMALLEST:
             continue
-        t_n = np.zeros(len(G_nn))
+        known_mn, t_n = T_mn[:count], np.zeros(len(G_nn))
         t_n[n] = 1.0 / size
         for _ in range(2):  # the second time removes the rounding errors of the first
-            t_n = t_n - (T_mn @ (G_nn @ t_n)) @ T_mn
-        left = np.sqrt(max(float(t_n @ G_nn @ t_n), 0.0))
+            t_n = t_n - (known_mn @ (G_nn @ t_n)) @ known_mn
+        left = max(float(t_n @ (G_nn @ t_n)), 0.0) ** 0.5
         if left > smallest:
-            T_mn = np.vstack([T_mn, t_n / left])
-    return T_mn
+            T_mn[count] = t_n / left
+            count += 1
+    return T_mn[:count]
 
 
 def _rotate(F_nspq: Any, U_pj: Any, frame: Frame) -> Any:

@@ -32,7 +32,7 @@ TOLERANCE_FLAT = 1e-5
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
 MAX_VECTORS = 40
-"""Products of the Hessian in a search for the lowest curvature."""
+"""Largest number of products of the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
 """Hartree: energies in both directions of a mode that differ less are equal by symmetry."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
@@ -57,7 +57,7 @@ class Mode:
 
     @property
     def stable(self) -> bool:
-        """No rotation lowers the energy, within the error of curvatures."""
+        """Whether no rotation lowers the energy, within the error of curvatures."""
         return self.curvature > min(UNSTABLE_CURVATURE, -self.error)
 
 

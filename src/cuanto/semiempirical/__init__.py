@@ -1,1 +1,1 @@
-"""NDDO methods: MNDO, AM1, PM3 and PM6."""
+"""NDDO methods: MNDO, AM1, PM3, PM6 and RM1."""

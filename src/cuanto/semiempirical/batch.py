@@ -38,13 +38,13 @@ BATCH = "batch of molecules"
 """Name of the reservation."""
 MOLECULES = tuning.sizes("semiempirical.molecules")
 AUFBAU_TOLERANCE = 1e-5
-"""Tolerated electrons outside the lowest orbitals of the converged Fock matrix."""
+"""Largest number of electrons outside the lowest orbitals of the converged Fock matrix that still counts as aufbau."""
 
 
 def batch_size(layout: Layout, budget: Budget, count: int, threads: int = 1) -> int:
     """Molecules per batch: enough to keep the device busy, few enough for its memory (and a CPU's cache and threads).
 
-    Memory is reserved for them, in place of the last batch.
+    Memory is reserved for them; the reservation of the batch before is released.
     """
     budget.release(BATCH)
     bytes_each = 8 * (layout.products**2 + (2 * HISTORY + 12) * 2 * layout.orbitals**2)
@@ -115,7 +115,7 @@ class _BatchScf:
         return _Evaluation(energy_b, now_b, previous.done_b | now_b, taken_b, C_bsjm, D, F)
 
     def advance(self, current: _Evaluation) -> Any:
-        """Rotated orbitals of molecules for which that is safe, eigenvectors of the others."""
+        """New orbitals: rotated ones for molecules for which that is safe, eigenvectors for the others."""
         xp, C, F = self.backend.xp, current.C_bsjm, self.history.extrapolate()
         found, safe_b = [], np.ones(len(F), dtype=bool)
         for s, o in enumerate(self.filled):
@@ -131,7 +131,7 @@ class _BatchScf:
         return C
 
     def _rotate(self, F: Any, C: Any, o: int) -> tuple[Any, Any]:
-        """Orbitals of one spin, rotated if that is safe; and for which molecules it is."""
+        """Orbitals of one spin, rotated in the molecules for which that is safe, and a mask of these molecules."""
         xp = self.backend.xp
         _, F_ov, eps = rotations.couple(F, C, o)
         X = F_ov / xp.minimum(rotations.gaps(eps, o), -LIMITS.gap)

@@ -1,7 +1,7 @@
-"""Constants of the NDDO methods: CODATA 2018, as current parameter sets and their reference data assume.
+"""Physical constants of the NDDO methods: CODATA 2018, as in current parameter sets and their reference data.
 
-They differ from those of `cuanto.units`: a heat of formation is a small difference of large energies, and other
-constants shift it by hundredths of a kcal/mol.
+They differ from those of `cuanto.units`, because a heat of formation is a small difference of large energies, which
+the older constants would shift by hundredths of a kcal/mol.
 """
 
 from __future__ import annotations
@@ -20,4 +20,4 @@ HARTREE_IN_KCAL: Final = HARTREE * EV_IN_KCAL
 DEBYE: Final = 1.602176634 * 2.99792458 * BOHR
 """One e Bohr in Debye."""
 RESCALE: Final = BOHR_IN_ANGSTROM / BOHR
-"""Converts coordinates of `Molecule` to this Bohr; input is in Angstrom."""
+"""Factor that converts the coordinates of a `Molecule`, in the Bohr of `cuanto.units`, to this Bohr."""

@@ -16,7 +16,7 @@ from cuanto.semiempirical.parameters import parameters
 
 TRIPLE_BOND_ENERGY = 12.0
 SHORT_BOND, LONG_BOND = 1.21, 1.33
-"""Angstrom: range in which the energy of a triple bond is switched off."""
+"""Range of bond lengths, in Angstrom, over which the energy of a triple bond is switched off."""
 PLANAR, STEEPNESS = -0.5, 10.0
 REACH, REACHES = 1.1, {"C": 1.2, "B": 1.0}
 """Atoms are neighbours of nitrogen below this multiple of the sum of their radii, which are parameters of PM6: for

@@ -72,7 +72,7 @@ def additive_quadrupole(D: float, target: float) -> float:
 
 
 def additive_square(D: float, target: float) -> float:
-    """The same for charges at the distance D from the centre of the square."""
+    """The same for a square of charges at the distance D from its centre."""
     return additive_quadrupole(D / sqrt(2.0), target)
 
 
@@ -93,7 +93,7 @@ def clip_additive(rho: float) -> float:
 
 
 def isolated_atom(configuration: Sequence[int], U: Sequence[float], g: Mapping[str, float]) -> float:
-    """Energy of the ground configuration of s and p (and U of d) from the one-centre integrals."""
+    """Energy of an atom in its ground configuration, without the two-electron energy of d electrons."""
     s, p = configuration[0], configuration[1] if len(configuration) > 1 else 0
     l = min(p, 6 - p)
     energy = sum(number * u for number, u in zip(configuration, U, strict=True)) + max(s - 1, 0) * g["g_ss"]

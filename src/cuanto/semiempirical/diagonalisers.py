@@ -1,4 +1,4 @@
-"""Choice of the diagonaliser."""
+"""Choice of the diagonaliser of an NDDO calculation."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = 
 
 
 def purification(frame: Frame) -> Diagonaliser:
-    """The diagonaliser by SP2 purification."""
+    """A diagonaliser that uses SP2 purification."""
     return Purification(frame)
 
 
 def settings(given: dict[str, Any]) -> tuple[ScfOptions, Callable[[Frame], Diagonaliser] | None]:
-    """Checked options, and the factory of a diagonaliser that `ScfOptions` does not know."""
+    """Checked options, and a factory of the diagonaliser if it is `sp2`, which `ScfOptions` does not know."""
     if given.get("diagonaliser") != SP2:
         return ScfOptions.of(**given), None
     options = ScfOptions.of(**{**given, "diagonaliser": "full"})

@@ -98,7 +98,7 @@ class PairEngine:
     def _launch(
         self, source: Source, rows: Atoms, columns: Atoms, triangle: bool, values: Mapping[str, Any], sums: str = ""
     ) -> Launch:
-        """All pairs of two lists of atoms; `sums`: the array to which pairs add."""
+        """Launch of a kernel for all pairs of two lists of atoms; `sums`: the array to which pairs add."""
         arguments = {
             **self._common,
             "rows": len(rows),
@@ -115,7 +115,7 @@ class PairEngine:
     def _launches(
         self, make: Callable[..., Source], atoms: Mapping[Any, Atoms], values: Mapping[str, Any], sums: str = ""
     ) -> list[Launch]:
-        """All pairs of atoms, by pairs of kinds, for which `make` gives the kernel."""
+        """Launches for all pairs of atoms, one for each pair of kinds; `make` returns the kernel of two kinds."""
         return [
             self._launch(make(self._language, a, b), atoms[a], atoms[b], a == b, values, sums)
             for a, b in _classes(atoms)
@@ -139,7 +139,7 @@ class PairEngine:
         return {**flags, **terms, "bohr": BOHR, "hartree": HARTREE}
 
     def prepare(self) -> None:
-        """Compile the kernels of energies concurrently."""
+        """Compile all kernels that an energy needs, concurrently."""
         sources = [core_source(self._language, *kinds) for kinds in _classes(self.layout.kinds)]
         for make in (repulsion_source, exchange_source):
             sources += [make(self._language, a, b) for a, b in _classes(self.layout.by_orbitals)]
@@ -148,7 +148,7 @@ class PairEngine:
             program.wait()
 
     def repulsion(self, slab: Slab) -> Any:
-        """Rows of G."""
+        """Compute the rows of G that belong to a slab."""
         first, products = self.layout.first_product, self.layout.products
         height = int(first[slab.end] - first[slab.begin])
         G = self.backend.zeros((self.molecules, height, products), np.float64)
@@ -174,7 +174,7 @@ class PairEngine:
 
     @cached_property
     def _difference_lists(self) -> list[tuple[int, Atoms, Atoms]]:
-        """Orbitals and lists of the atoms whose attraction to cores differs from G, and of the cores concerned."""
+        """Pairs whose attraction differs from G: the number of orbitals of the atoms, these atoms, and the cores."""
         own, core = self.layout.differing
         every = np.arange(self.atoms, dtype=np.int32)
         found = []
@@ -189,7 +189,7 @@ class PairEngine:
         ]
 
     def attraction_difference(self) -> Any | None:
-        """Attraction of products to cores minus the product of G and the cores; None if they are the same."""
+        """Attraction of orbital products to cores minus the one that G gives; None if there is no difference."""
         if not self._difference_lists:
             return None
         V_bP = self.backend.zeros((self.molecules, self.layout.products), np.float64)
@@ -197,8 +197,9 @@ class PairEngine:
         return V_bP
 
     def core(self) -> tuple[Any, Any, Any]:
-        """The core Hamiltonian between atoms, minus the attraction of all products to the cores, and the repulsion of
-        cores by atoms; that of a pair is assigned to one of its atoms."""
+        """Three arrays: the core Hamiltonian between atoms without the attraction to cores; the attraction of unit
+        densities to all cores, as a positive number; and the core repulsion by atom, that of a pair at one of its
+        atoms."""
         xp, n = self.backend.xp, self.layout.orbitals
         H_bpq = self.backend.zeros((self.molecules, n, n), np.float64)
         energies = self.backend.zeros((self.molecules, self.atoms), np.float64)
@@ -211,7 +212,7 @@ class PairEngine:
     # ---- Fock matrices ------------------------------------------------------------------------------------
 
     def coulomb_and_exchange(self, q_bP: Any, D_bspq: Any, F_bspq: Any, factor: float) -> Any:
-        """Potential of packed densities q at all products; exchange between atoms is added to F."""
+        """Coulomb potential of packed densities q at all products; exchange between atoms is added to F."""
         xp, potential = self.backend.xp, []
         D_bspq = xp.ascontiguousarray(D_bspq)
         for slab, G in self.blocks():
@@ -237,7 +238,7 @@ class PairEngine:
     # ---- gradient -----------------------------------------------------------------------------------------
 
     def gradient(self, D_bspq: Any) -> Any:
-        """dE/dR_bax of pairs at fixed density, without corrections."""
+        """dE/dR_bax of the energy of all pairs of atoms at a fixed density, without PM6's corrections."""
         spins = D_bspq.shape[1]
         D_bspq = self.backend.xp.ascontiguousarray(D_bspq, dtype=np.float64)  # may be in single precision
         values = {"D": D_bspq, **self.model, "spins": spins, "factor": 1.0 if spins == 2 else 0.5}

@@ -4,9 +4,9 @@ J. A. Pople, D. P. Santry and G. A. Segal, J. Chem. Phys. 43, S129 (1965), doi:1
 leading axis of molecules of one composition (index b).
 
 Attraction and repulsion of electrons and cores in a large system are far larger than its energy (256 waters: 2e5
-Hartree), so that their rounding errors would be seen. The potential is therefore that of electrons and cores together,
-which nearly cancel atom by atom before they are summed; the core Hamiltonian lacks the attraction, and the core
-repulsion is reduced by the same integrals.
+Hartree), so that their rounding errors would show. The potential is therefore computed from electrons and cores
+together, whose charges nearly cancel on each atom before potentials are summed; the core Hamiltonian does not contain
+the attraction, and the same integrals are subtracted from the core repulsion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cuanto.semiempirical.parameters import Element
 
 
 class Packing:
-    """Converts between matrices of all orbitals and vectors of the products on atoms."""
+    """Converts between matrices over all orbitals and packed vectors of their one-centre elements."""
 
     def __init__(self, layout: Layout, backend: Backend) -> None:
         rows, columns = (indices.astype(np.int64) for indices in layout.product_indices)
@@ -38,12 +38,12 @@ class Packing:
         self.arrays = backend.upload(arrays)
 
     def pack(self, M_pq: Any) -> Any:
-        """Elements on atoms of symmetric matrices."""
+        """Packed one-centre elements of symmetric matrices."""
         flat = M_pq.reshape(*M_pq.shape[:-2], -1)
         return flat[..., self.arrays["upper"]]
 
-    def add(self, M_pq: Any, vector: Any) -> None:
-        """Set the elements on atoms of contiguous matrices."""
+    def unpack(self, vector: Any, M_pq: Any) -> None:
+        """Set the one-centre elements of contiguous matrices to those of a packed vector."""
         flat = M_pq.reshape(*M_pq.shape[:-2], -1)
         flat[..., self.arrays["upper"]] = vector
         flat[..., self.arrays["lower"]] = vector
@@ -52,9 +52,9 @@ class Packing:
 class Fock:
     """Fock matrices of molecules at given geometries.
 
-    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores, as far as G contains it;
-    `attraction_bP`: the attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: the same minus the
-    repulsion of the charge distributions in G. Both are on the host.
+    `H_bpq`: the core Hamiltonian without the attraction to other atoms' cores that G contains; `attraction_bP`: the
+    attraction of unit densities; `core_repulsion_b`: as in MOPAC; `screened_b`: the core repulsion minus the part of it
+    that G contains. Both repulsions are on the host.
     """
 
     def __init__(self, engine: PairEngine) -> None:
@@ -63,7 +63,7 @@ class Fock:
         self.H_bpq, self.attraction_bP, repulsion_ba = engine.core()
         unusual_bP = engine.attraction_difference()
         if unusual_bP is not None:
-            self.packing.add(self.H_bpq, unusual_bP)
+            self.packing.unpack(unusual_bP, self.H_bpq)
         U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
         diagonal = self.H_bpq.reshape(len(self.H_bpq), -1)[:, :: self.layout.orbitals + 1]
         diagonal += backend.to_device(U_p)
@@ -85,7 +85,7 @@ class Fock:
         return to_device(indices), to_device(J.T), to_device(K.T)
 
     def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
-        """Energies, and J(D) - K(D_s), with one spin J(D) - K(D)/2; J includes the cores of other atoms."""
+        """Energies and Fock matrices: J(D) - K(D_s), or with one spin J(D) - K(D)/2; J includes other atoms' cores."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
         q_bsP = self.packing.pack(D_bspq) * self.packing.arrays["copies"]
@@ -95,7 +95,7 @@ class Fock:
         for indices, J, K in self._one_centre:
             direct, own = total_bP[:, indices] @ J, q_bsP[:, :, indices] @ K
             vector[:, :, indices] += direct[:, None] - factor * own
-        self.packing.add(F_bspq, vector)
+        self.packing.unpack(vector, F_bspq)
         return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
 
     def attraction(self, D_bspq: Any) -> Any:

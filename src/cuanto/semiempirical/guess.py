@@ -1,4 +1,4 @@
-"""Initial guess: neutral atoms, or the orbitals of the molecules of a cluster, each converged by itself.
+"""Initial guess: neutral atoms, or the orbitals of the molecules of a cluster, each computed separately.
 
 In a large cluster the levels of a guess from neutral atoms are not in the order of the converged state, and filling the
 lowest ones moves electrons from one end to the other. A guess from converged molecules leaves their electrons in place;
@@ -57,8 +57,11 @@ def begin(
     given: Density | None,
     budget: Budget,
 ) -> Density | tuple[Any, Any]:
-    """The initial density, or the `given` one. For economical rotations: initial orbitals and their energies, from the
-    molecules of a neutral cluster or as eigenvectors of the first Fock matrix."""
+    """The starting point of the SCF: the `given` density or an initial guess.
+
+    Economical rotations start from orbitals and their energies instead: those of the molecules of a neutral cluster,
+    or the eigenvectors of the first Fock matrix.
+    """
     frame, timings, start = problem.frame, problem.timings, given
     rotations = diagonaliser if isinstance(diagonaliser, Pseudo) and diagonaliser.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
@@ -94,8 +97,11 @@ def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
 
 
 def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any, Any] | None:
-    """C_jm and eps_m of a neutral closed shell, occupied orbitals of all molecules first. None if there is only one
-    molecule, or if any is too large, a radical or does not converge by itself. `R_ax` in Bohr (see `BOHR`)."""
+    """Orbitals C_jm and energies eps_m of all molecules of a neutral cluster, occupied orbitals first.
+
+    None if there is only one molecule, or if any is too large, is a radical or does not converge separately. `R_ax` in
+    Bohr (see `BOHR`).
+    """
     parts = find_molecules(layout.symbols, R_ax * BOHR)
     groups: dict[tuple[str, ...], list[Atoms]] = {}
     for atoms in parts:
@@ -116,7 +122,7 @@ def fragment_orbitals(layout: Layout, R_ax: Array, budget: Budget) -> tuple[Any,
             solved = batch.solve(own, R_ax[atoms_ba], (o, o), backend, 1, FRAGMENT_TOLERANCES)
             if not solved.converged_b.all():
                 budget.release(batch.BATCH)
-                logger.info("guess: neutral atoms, because a molecule of the cluster does not converge by itself")
+                logger.info("guess: neutral atoms, because a molecule of the cluster does not converge separately")
                 return None
             first = np.arange(len(atoms_ba))[:, None]
             columns = np.concatenate([filled + o * first + np.arange(o), empty + v * first + np.arange(v)], axis=1)

@@ -67,7 +67,7 @@ class Layout:
 
     @cached_property
     def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Atoms whose attraction to cores differs from the integrals in G, and atoms whose cores cause that."""
+        """Masks of the atoms whose attraction to cores differs from G: because of their orbitals, or of their cores."""
         own = [
             not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
             for e in self.elements
@@ -81,12 +81,12 @@ class Layout:
 
     @cached_property
     def first(self) -> Indices:
-        """First orbital of every atom, and the number of all."""
+        """First orbital of every atom, followed by the number of all orbitals."""
         return np.cumsum([0] + [element.orbitals for element in self.elements], dtype=np.int32)
 
     @cached_property
     def first_product(self) -> Indices:
-        """First packed product of every atom, and the number of all."""
+        """First packed product of every atom, followed by the number of all products."""
         sizes = [element.orbitals * (element.orbitals + 1) // 2 for element in self.elements]
         return np.cumsum([0, *sizes], dtype=np.int32)
 

@@ -1,4 +1,4 @@
-"""Parameters of a method: data with provenance (`cuanto/data/semiempirical`), and quantities derived from them."""
+"""Parameters of a method, read from `cuanto/data/semiempirical`, and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Gaussian = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Element:
-    """Parameters of an element in atomic units, except `alpha` and `gaussians` (K, L, M): Angstrom; `heat`: kcal/mol.
+    """Parameters of an element, in atomic units unless stated otherwise.
 
-    `radius`: Angstrom, where the method has one.
+    `alpha` and `gaussians` (K, L, M) are in powers of Angstrom. `isolated`: energy of the separate atom. `heat`: its
+    heat of formation, kcal/mol. `radius`: Angstrom, where the method has one.
     """
 
     symbol: str
@@ -103,8 +104,8 @@ class Elements(Mapping[str, Element]):
 class Parameters:
     """Parameters of a method.
 
-    `pairs`: (alpha, x), and 1 where the term is multiplied by R, by both symbols in either order. `by_partner`:
-    Gaussians of the first element that apply to a pair with the second.
+    `pairs`: alpha and x of a pair of elements, under both orders of the symbols; a third number, 1, if the term is
+    multiplied by R. `by_partner`: Gaussians of the first element that replace its own in a pair with the second.
     """
 
     method: str

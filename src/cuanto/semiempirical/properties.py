@@ -18,7 +18,7 @@ P_WITH_D = {
     1: {(3, 7): 1.0, (2, 4): -1.0, (1, 8): 1.0, (2, 6): -T},
     2: {(1, 5): 1.0, (2, 7): 1.0, (3, 6): 2.0 * T},
 }
-"""Dipole of products of a p and a d orbital by axis, in units of the separation."""
+"""Dipole moments of products of a p and a d orbital for each axis, in units of the charge separation."""
 
 
 def charges(layout: Layout, D_pq: Array) -> Array:

@@ -15,7 +15,7 @@ from cuanto.scf.diagonalise import Full
 from cuanto.scf.orthogonal import Device
 
 MAX_PRODUCTS = 100
-"""Maximum number of products of a purification."""
+"""Maximum number of matrix products of a purification."""
 IDEMPOTENCY_TOLERANCE = 1e-11
 """|tr(X) - tr(X^2)| per orbital at the level of rounding errors."""
 DEPENDENCE_LIMIT = 1e-3
@@ -23,14 +23,14 @@ DEPENDENCE_LIMIT = 1e-3
 
 
 def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
-    """The projector on the lowest eigenvectors of F, and the number of products.
+    """The projector on the lowest eigenvectors of F, and the number of matrix products that it took.
 
     X starts as F mapped to [0, 1] in reversed order (Gershgorin's bounds); X^2 moves eigenvalues down, 2 X - X^2 up:
     each step takes the one that brings the trace closer to the number of electrons. With estimates of the highest
     occupied and the lowest empty level (`frontier`), X is first scaled so that empty (occupied) levels fold onto the
     lowest (highest), which saves a third of the steps (E. H. Rubensson, J. Chem. Theory Comput. 7, 1233 (2011),
-    arXiv:1101.0265). If the estimates were so wrong that the trace is not the number of electrons, it is repeated
-    without them.
+    arXiv:1101.0265). If the trace is not the number of electrons at the end, because the estimates were wrong, the
+    purification is repeated without them.
     """
     n, xp = len(F_pq), device.xp
     diagonal = F_pq.diagonal()
@@ -64,7 +64,9 @@ def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, fl
 
 
 class Purification:
-    """A `Diagonaliser` whose orbitals span SP2's projector; the last levels are the estimates of the next call.
+    """A `Diagonaliser` whose occupied orbitals span SP2's projector.
+
+    The frontier levels of a call are the estimates of the next.
 
     The density needs no orbitals, but the common loop does: the current ones are projected and orthonormalised. If the
     occupied space changes too much (an orbital is nearly orthogonal to the new space), F is diagonalised.
@@ -76,7 +78,7 @@ class Purification:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the last levels."""
+        """Forget the frontier levels of the last call."""
         self._frontiers: list[tuple[float, float] | None] = []
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:

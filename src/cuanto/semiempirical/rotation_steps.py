@@ -1,5 +1,6 @@
-"""Steps of the SCF by rotations alone, for thousands of orbitals: except density and Fock matrix, all arrays are o x v
-blocks.
+"""SCF steps that only rotate orbitals, for thousands of orbitals.
+
+All arrays but the density and the Fock matrix are occupied-virtual (o x v) blocks.
 
 The commutator of Fock and density matrix is F_ov, which rotations need anyway. Elements between rotating orbitals stay
 comparable from one iteration to the next (to second order in the rotations, which transport tangent vectors;
@@ -9,8 +10,8 @@ doi:10.1137/S0895479895290954), so that DIIS can combine rotations instead of Fo
 
     X = sum_n c_n (x_n + X_n) - x,   with the c_n that make sum_n c_n F_ov,n smallest,
 
-where x_n are the rotations that led to iteration n and X_n those that it proposed. This saves a matrix product, and
-half the cost of the others, in every iteration. If rotations are not safe, the common step takes over.
+where x_n are the rotations that led to iteration n and X_n those that it proposed. Every iteration saves a matrix
+product and half the cost of the others. Where rotations are not safe, the common step takes over.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ Angles = list[tuple[Any, float]]
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Data of an iteration for the next: couplings, their numbers, and the dipole moment of the electrons."""
+    """What an iteration keeps for the next: couplings, the `numbers` that tell whether rotations are safe, and the
+    dipole moment of the electrons."""
 
     parts: list[Coupling]
     numbers: Array
@@ -48,7 +50,7 @@ class Kept:
 
 
 class RotationStep:
-    """A `Step` by rotations whose angles are extrapolated by DIIS with `history` entries."""
+    """A `Step` that rotates orbitals by angles extrapolated by DIIS with `history` entries."""
 
     def __init__(self, problem: Problem, pseudo: Pseudo, moment: DipoleMoment, history: int) -> None:
         self.problem, self.pseudo, self.moment = problem, pseudo, moment
@@ -56,14 +58,14 @@ class RotationStep:
         self.angles = AngleHistory(History(history, frame, frame.free), frame, pseudo.variant.limits)
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
-        """The orbitals themselves, and the density from the smaller block."""
+        """The orbitals, unchanged, and their density from the smaller of the occupied and virtual blocks."""
         filled = np.count_nonzero(n_sm, axis=1).tolist()
         return C_sjm, Density(projectors(C_sjm, filled, float(n_sm.max()), self.problem.frame), None)
 
     def measure(
         self, C_sjm: Any, n_sm: Array, density: Density, F_spq: Any, scalars: list[Any]
     ) -> tuple[float, list[Any], Kept]:
-        """The norm of FD - DF, from F_ov."""
+        """The norm of FD - DF from F_ov, the `scalars` on the host, and what the next iteration needs."""
         problem = self.problem
         with problem.timings.measure("diagonalisation"), problem.frame.blas_threads:
             splits = tuple(rotations.splits(n_m)[0] for n_m in n_sm)
@@ -113,7 +115,10 @@ class RotationStep:
 
 
 class AngleHistory:
-    """Rotations so far and their DIIS extrapolation, all spins in one row; `method`: name of the last one."""
+    """Rotations so far, all spins in one row, and their DIIS extrapolation.
+
+    `method`: how the last angles were obtained, `plain` or `diis`.
+    """
 
     def __init__(self, history: History, device: Device, limits: Limits) -> None:
         self.history, self.device, self.xp, self.limits = history, device, device.xp, limits
@@ -125,7 +130,7 @@ class AngleHistory:
         return self.history.push(self._position + self._row(part.X for part in parts), self._row(p.F_ov for p in parts))
 
     def next(self, parts: list[Coupling]) -> Angles:
-        """Angles of every spin with their norms: by DIIS, or those of the couplings if its angles are too large."""
+        """Angles of every spin with their norms: from DIIS, or from the couplings if those of DIIS are too large."""
         own, self.method = [part.X for part in parts], "plain"
         if len(self.history) > 1:
             row = self.history.extrapolate() - self._position
@@ -148,7 +153,7 @@ class AngleHistory:
 
 
 def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
-    """Whether no option needs the common step, and there are enough orbitals to gain from this one."""
+    """Whether these steps apply: no option needs the common step, and there are enough orbitals to gain from them."""
     if not problem.occupations.integer or problem.frame.algebra_on_host or problem.frame.size < MANY_ORBITALS:
         return False
     filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)
@@ -158,7 +163,7 @@ def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
 
 
 def projectors(C_sjm: Any, filled: list[int], capacity: float, device: Device) -> Any:
-    """Densities from the smaller block: C_o C_o^T = 1 - C_v C_v^T."""
+    """Densities from the smaller of the occupied and virtual blocks: C_o C_o^T = 1 - C_v C_v^T."""
     found = []
     for C, o in zip(C_sjm, filled, strict=True):
         few = 2 * o <= len(C)

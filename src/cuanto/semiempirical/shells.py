@@ -1,4 +1,4 @@
-"""Shells of an element: one-centre integrals, charge separations and additive terms, by pairs of shells.
+"""Valence shells of an element: one-centre integrals, charge separations and additive terms for pairs of shells.
 
 M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977), doi:10.1007/BF00548085 (s and p); W. Thiel and
 A. A. Voityuk, J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o (d). Bohr and Hartree.
@@ -18,19 +18,19 @@ from cuanto.semiempirical.derived import Radial
 
 MIN_HSP = 1e-7
 MIN_HPP = 0.1
-"""eV: lower bounds in the additive terms."""
+"""Lower bounds, in eV, of the exchange integrals h_sp and h_pp from which the additive terms are computed."""
 INTEGRALS = ("g_ss", "g_sp", "g_pp", "g_p2", "h_sp")
 REPLACED = {"F0_sd": (0, {"ss", "dd"}), "G2_sd": (2, {"sd"})}
-"""Radial integrals that may be parameters: order and pairs of shells."""
+"""Radial integrals that some elements have as parameters: the order k and the pairs of shells of R^k."""
 
 
 @dataclass(frozen=True)
 class Shells:
-    """Radial functions of an element with the quantities derived from them.
+    """The valence shells of an element and the quantities derived from them.
 
-    `n_multipole`: principal quantum numbers in the charge separations of s and p. `internal`: exponents of the
-    one-centre integrals of elements with d. `given`: one-centre integrals that are parameters, Hartree. `core`: the
-    additive term of the core, if it is a parameter.
+    `n_multipole`: principal quantum numbers used for the charge separations of s and p. `internal`: exponents used for
+    the one-centre integrals of elements with d shells. `given`: one-centre integrals that are parameters, Hartree.
+    `core`: the additive term of the core, if it is a parameter.
     """
 
     n: tuple[int, ...]
@@ -60,11 +60,11 @@ class Shells:
 
     @property
     def noble(self) -> bool:
-        """Whether the s orbital is the empty one of the next row: noble gases but helium."""
+        """Whether this is a noble gas other than helium, whose s shell is the empty one of the next row."""
         return len(self.n) > 1 and self.n[0] > self.n[1]
 
     def radial(self, k: int, one: str, other: str) -> float:
-        """R^k of two pairs of shells, such as `sd` and `pp`, one pair for each electron."""
+        """Radial integral R^k of two pairs of shells, such as `sd` and `pp`, one pair for each electron."""
         pairs = {"".join(sorted(pair, key="spd".index)) for pair in (one, other)}
         for name, (order, shells) in REPLACED.items():
             if name in self.given and (k, pairs) == (order, shells):
@@ -102,10 +102,10 @@ class Shells:
 
     @cached_property
     def rho(self) -> Mapping[str, float]:
-        """Additive terms by pair of shells, of the monopoles `0` and `0dd`, and of the `core`.
+        """Additive terms of each pair of shells, of the monopoles (`0`, `0dd`) and of the `core`.
 
-        `sp core` and `pp core` are those of s and p in the attraction to cores and in integrals with d functions; MOPAC
-        limits them for metals, as it does all additive terms of d functions.
+        `sp core` and `pp core` replace `sp` and `pp` in the attraction to cores and in integrals with d functions: like
+        all additive terms of d functions, those of metals are clipped to a range in MOPAC.
         """
         found = {"0": 0.5 / self.g["g_ss"]}
         found["core"] = found["0"] if self.core is None else self.core
@@ -127,7 +127,7 @@ class Shells:
         return found
 
     def isolated_d(self, multiples: Sequence[float]) -> float:
-        """Contribution of d electrons to the energy of an isolated atom, besides U."""
+        """Two-electron energy of the d electrons of an isolated atom: the `multiples` of five radial integrals."""
         integrals = (
             self.radial(0, "ss", "dd"),
             self.radial(0, "dd", "dd"),

@@ -1,4 +1,4 @@
-"""Parameters of atoms and of pairs of elements as the tables that the kernels read."""
+"""Tables of the parameters of atoms and pairs of elements, in the form that the kernels read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cuanto.kernels.nddo_overlap import radial_norm
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element, Parameters
 
-ROOT = 0.3333
+CUBE_ROOT = 0.3333
 """Exponent of the atomic number in PM6's repulsion of unpolarisable cores."""
-SIXTH = 0.0003
-"""Factor of R^6 in PM6's exponents."""
-TERMS = {frozenset("C"): (9.278465, 5.983752, 0.0, 0.0), frozenset(("Si", "O")): (-0.0007, 0.0, 1.0, 2.9)}
-"""PM6's terms c exp(-(u + v d) d), d = R - m, of two pairs of elements: c, u, v, m."""
-SQUARED = {frozenset(("H", symbol)) for symbol in "CNO"}
-"""Pairs of PM6 whose exponent has R^2."""
+R6_FACTOR = 0.0003
+"""Factor of R^6 in the exponents of PM6's core repulsion."""
+SPECIAL_TERMS = {frozenset("C"): (9.278465, 5.983752, 0.0, 0.0), frozenset(("Si", "O")): (-0.0007, 0.0, 1.0, 2.9)}
+"""Extra terms c exp(-(u + v d) d), d = R - m, that PM6 has for two pairs of elements: c, u, v, m."""
+SQUARED_PAIRS = {frozenset(("H", symbol)) for symbol in "CNO"}
+"""Pairs whose exponent in PM6's core repulsion contains R^2."""
 LINEAR_PAIRS = {("N", "H"), ("O", "H"), ("N", "He")}
 """Pairs in which the exponential of the first element is multiplied by R, in MNDO and its relatives."""
 LANTHANIDES = range(57, 72)
@@ -47,7 +47,7 @@ def extra_gaussians(layout: Layout) -> int:
 
 
 def atom_records(layout: Layout) -> Array:
-    """Records [atom, field]; elements are numbered in order of occurrence."""
+    """Parameters of every atom as a table [atom, field]; elements are numbered in order of occurrence."""
     names = element_names(layout)
     rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
     return np.stack([rows[symbol] for symbol in layout.symbols])
@@ -57,7 +57,7 @@ def _record(element: Element, number: int) -> Array:
     values: dict[str, list[float]] = {
         "ELEMENT": [number],
         "CHARGE": [element.core_charge],
-        "ROOT": [element.number**ROOT],
+        "ROOT": [element.number**CUBE_ROOT],
         "ATTRACTED": [float(element.p_attracted)],
         "SEPARATION": [element.D.get(shells, 0.0) for shells in SEPARATIONS],
         "ADDITIVE": [element.rho.get(shells, 0.0) for shells in ADDITIVE],
@@ -73,7 +73,7 @@ def _record(element: Element, number: int) -> Array:
 
 
 def pair_table(layout: Layout) -> Array:
-    """[element, element, field] of the core repulsion; see templates/nddo_core_repulsion.h."""
+    """Parameters of the core repulsion, [element, element, field]; see templates/nddo_core_repulsion.h."""
     names, make = element_names(layout), _pm6 if layout.parameters.method == "pm6" else _mndo
     table = np.zeros((len(names), len(names), PAIR_FIELDS))
     for i, one in enumerate(names):
@@ -85,12 +85,12 @@ def pair_table(layout: Layout) -> Array:
 
 def _pm6(parameters: Parameters, one: str, other: str) -> list[float]:
     both = frozenset((one, other))
-    term = TERMS.get(both, (0.0, 0.0, 0.0, 0.0))
+    term = SPECIAL_TERMS.get(both, (0.0, 0.0, 0.0, 0.0))
     known = parameters.pairs.get((one, other))
     if known is None:
         lanthanide = any(parameters.elements[symbol].number in LANTHANIDES for symbol in both)
         return [*DEFAULT_PAIR[lanthanide], 0.0, 0.0, *term, 2.0, 2.0]
-    return [known[0], known[1], float(both in SQUARED), SIXTH, *term, 1.0, 1.0]
+    return [known[0], known[1], float(both in SQUARED_PAIRS), R6_FACTOR, *term, 1.0, 1.0]
 
 
 def _mndo(parameters: Parameters, one: str, other: str) -> list[float]:

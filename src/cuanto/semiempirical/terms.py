@@ -44,7 +44,7 @@ class Core(Term):
 
 
 class Repulsion(Term):
-    """Coulomb and exchange energy of the electrons in the field of the cores (see `Fock`)."""
+    """Coulomb and exchange energy of the electrons, with their attraction to the cores of other atoms (see `Fock`)."""
 
     name = "two-electron"
 
@@ -120,7 +120,7 @@ class OrthonormalFrame(Frame):
 
 
 def orthonormal_frame(size: int, backend: Backend) -> Frame:
-    """The frame of NDDO orbitals."""
+    """The frame of a basis of `size` NDDO orbitals."""
     return OrthonormalFrame(backend, algebra_device(size, backend), Identity(size), 0.0, 1.0, 0)
 
 
@@ -135,7 +135,7 @@ def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backen
 
 
 def atomic_shares(element: Element) -> Array:
-    """Electrons in the orbitals of a neutral atom: spread over s and p, or in metals two in s, then d, then p."""
+    """Occupations of a neutral atom's orbitals: spread over s and p; in metals two electrons in s, then d, then p."""
     charge = float(element.core_charge)
     if not element.shells.metal:
         count = min(element.orbitals, 4)

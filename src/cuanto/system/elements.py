@@ -23,7 +23,7 @@ _ISOTOPES = {"D", "T"}
 
 
 def symbol_of(label: str) -> str:
-    """Element symbol of 'C', 'cl', 'C12' (a symbol with a running number) or '6' (an atomic number)."""
+    """Element symbol of a label: 'C', 'cl', 'C12' (a symbol with a running number) or '6' (an atomic number)."""
     if label.isascii() and label.isdigit():
         return _symbol_of_number(label)
     match = _LABEL.fullmatch(label)

@@ -1,4 +1,4 @@
-"""Readers of molecules whose format, QCSchema (JSON), Molden or XYZ, is recognised by the beginning of the text."""
+"""Reader of molecules in QCSchema (JSON), Molden or XYZ; the format is recognised from the beginning of the text."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def parse_structure(text: str, source: str = "the input") -> Structure:
 def parse_json(text: str, source: str) -> dict[str, Any]:
     """Parse a JSON object, whose numbers must be finite."""
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        found = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source} is not valid JSON: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
@@ -36,7 +36,7 @@ def parse_json(text: str, source: str) -> dict[str, Any]:
     return found
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number")
 
 

@@ -22,9 +22,9 @@ Fragments = str | Sequence[int] | Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class Division:
-    """How a complex is divided, as it was given; what depends on the molecule is checked by `divide`.
+    """How a user divides a complex; what depends on the molecule is checked by `divide`.
 
-    `charges` and `multiplicities`: of every fragment; neutral, and the lowest ones, by default.
+    `charges` and `multiplicities` are those of the fragments; by default zero and the lowest possible ones.
     """
 
     fragments: Fragments
@@ -33,7 +33,7 @@ class Division:
 
     @classmethod
     def of(cls, **given: Any) -> Division:
-        """Division from keywords; for an unknown one the error suggests the closest."""
+        """Division from keywords; the error for an unknown keyword suggests the closest one."""
         require_known(given, ("fragments", "charges", "multiplicities"), "counterpoise: unknown key")
         require("fragments" in given, f"counterpoise needs its fragments, {EXAMPLES}")
         return cls(**given)
@@ -48,7 +48,7 @@ class Division:
             object.__setattr__(self, name, _whole_numbers(getattr(self, name), name))
 
     def divide(self, molecule: Molecule) -> list[Fragment]:
-        """Fragments of a molecule, to which every atom belongs once."""
+        """Fragments of a molecule; every atom must belong to exactly one."""
         groups = self._groups(molecule.natom)
         charges = self._per_fragment("charges", len(groups))
         if charges is None:
@@ -161,7 +161,10 @@ def format_atoms(atoms: Sequence[int]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Fragment:
-    """A part of a complex; `atoms` are numbered from 1. `ghosts` has the whole complex, the other atoms as ghosts."""
+    """A part of a complex; `atoms` are numbered from 1.
+
+    `alone`: the fragment by itself. `ghosts`: the fragment with all other atoms of the complex as ghosts.
+    """
 
     number: int
     atoms: tuple[int, ...]

@@ -35,7 +35,7 @@ _ISOTOPE = re.compile(r"(?P<before>[A-Za-z]{1,2})?(?P<number>\d{1,3})(?P<after>[
 
 
 def dipole_origin(mass_a: Array, R_ax: Array, charge: int) -> Array:
-    """Origin of a dipole moment: the centre of mass for an ion; zero otherwise, where it does not matter."""
+    """Origin of a dipole moment: the centre of mass for an ion, else zero, because it then makes no difference."""
     return np.asarray(mass_a @ R_ax / mass_a.sum()) if charge else np.zeros(3)
 
 
@@ -48,7 +48,7 @@ def isotope_masses() -> dict[str, dict[str, float]]:
 
 
 def isotope_mass(element: str, isotope: str | float) -> float:
-    """Mass of an isotope of an element: `13C`, `C13`, `13`, `D`, `T`, or a mass itself (a number with a fraction)."""
+    """Mass of an isotope given as `13C`, `C13`, `13`, `D`, `T`, or as the mass itself (a number with a fraction)."""
     if isinstance(isotope, int | float) and not isinstance(isotope, bool) and isotope != int(isotope):
         return _checked_mass(element, float(isotope))
     text = {"D": "2H", "T": "3H"}.get(str(isotope).strip().upper(), str(isotope).strip())
@@ -68,5 +68,5 @@ def isotope_mass(element: str, isotope: str | float) -> float:
 
 
 def _checked_mass(element: str, mass: float) -> float:
-    require(0.5 < mass < 500.0, f"a mass of {mass:g} of {element} is impossible: give atomic mass units")
+    require(0.5 < mass < 500.0, f"a mass of {mass:g} for {element} is impossible: give atomic mass units")
     return mass

@@ -28,7 +28,7 @@ def parse_molden(text: str, source: str = "molden") -> Structure:
     symbols = tuple(symbol for symbol, _ in found)
     orbitals = [line for name, _, lines in sections if name == "mo" for line in lines]
     charge, multiplicity = _electrons(orbitals, int(Nuclei.of(symbols).charges.sum()) - sum(cores.values()))
-    if sum(cores.values()) % 2:  # the cores have unpaired electrons as well
+    if sum(cores.values()) % 2:  # an unpaired electron belongs to the cores
         multiplicity = None
     return Structure(
         symbols=symbols,
@@ -81,7 +81,7 @@ def _atom(line: str, core: int, source: str) -> tuple[str, Position]:
 
 
 def _electrons(lines: list[str], protons: int) -> tuple[int | None, int | None]:
-    """Charge and multiplicity from whole occupations; None if there are no orbitals, or others."""
+    """Charge and multiplicity from the occupations; None if there are no orbitals or an occupation is fractional."""
     spin, sums, single = "alpha", {"alpha": 0.0, "beta": 0.0}, 0
     spins = set()
     for line in lines:

@@ -21,15 +21,15 @@ from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
-from cuanto.system.text import quote, read_text, shown
+from cuanto.system.text import format_path, quote, read_text
 from cuanto.system.xyz import parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
 MIN_DISTANCE = 0.3
-"""Angstrom. Shorter than any bond (H2: 0.74); atoms that are closer are wrong units or duplicates."""
+"""Angstrom. Shorter than any bond (H2: 0.74): closer atoms mean wrong units or an atom listed twice."""
 
 FEW_ATOMS = 1000
-"""Up to here the distances of all pairs are faster than a tree, whose import takes 0.4 s."""
+"""Largest number of atoms for which computing all distances is faster than a k-d tree, whose import takes 0.4 s."""
 MAX_SHOWN = 6
 """Largest number of multiplicities that a message lists."""
 
@@ -77,11 +77,11 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ file (Angstrom).
 
-        What is not given comes from `charge=` and `mult=` on the comment line, else 0 and the lowest one. Dummy atoms
-        (X) are left out.
+        Charge and multiplicity default to `charge=` and `mult=` on the comment line, else to 0 and the lowest possible
+        multiplicity. Dummy atoms (X) are left out.
         """
-        found = parse_xyz(read_text(path, "XYZ file"), shown(path))
-        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{shown(path)}: ")
+        found = parse_xyz(read_text(path, "XYZ file"), format_path(path))
+        return cls._from_parsed(found, charge, multiplicity, Path(path).stem, f"{format_path(path)}: ")
 
     @classmethod
     def from_string(cls, xyz_text: str, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
@@ -96,7 +96,7 @@ class Molecule:
     ) -> "Molecule":
         """Molecule from an XYZ, QCSchema (JSON) or Molden file, recognised by its content; otherwise as `from_xyz`."""
         text = read_text(path, "file")
-        return cls.from_text(text, charge, multiplicity, source=shown(path), name=Path(path).stem)
+        return cls.from_text(text, charge, multiplicity, source=format_path(path), name=Path(path).stem)
 
     @classmethod
     def from_text(
@@ -107,8 +107,10 @@ class Molecule:
         source: str = "the input",
         name: str = "",
     ) -> "Molecule":
-        """Molecule from the text of such a file; messages begin with `source`, and `name` is used if the text has
-        none."""
+        """Molecule from the text of an XYZ, QCSchema or Molden file; otherwise as `from_file`.
+
+        Messages begin with `source`; `name` is used if the text has none.
+        """
         return cls._from_parsed(parse_structure(text, source), charge, multiplicity, name, f"{source}: ")
 
     @classmethod
@@ -120,7 +122,7 @@ class Molecule:
     def from_ase(cls, atoms: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from ASE's Atoms.
 
-        What is not given follows from their initial charges and magnetic moments.
+        Charge and multiplicity default to those of the initial charges and magnetic moments.
         """
         if any(getattr(atoms, "pbc", ())):
             raise InputError("cuanto computes molecules, not periodic systems: set atoms.pbc = False")
@@ -134,7 +136,7 @@ class Molecule:
 
     @classmethod
     def of(cls, given: Any) -> "Molecule":
-        """Molecule from whatever users have: itself, a file, the text of one, `smiles:CCO`, or ASE's Atoms."""
+        """Molecule from a Molecule, the name or the text of a file, `smiles:CCO`, or ASE's Atoms."""
         if isinstance(given, cls):
             return given
         if isinstance(given, str) and given.lower().startswith("smiles:"):
@@ -194,7 +196,7 @@ class Molecule:
 
     @property
     def composition(self) -> dict[str, int]:
-        """Number of atoms of each element without ghosts, in Hill's order: carbon, hydrogen, then by the alphabet.
+        """Number of atoms of each element without ghosts, in Hill's order: carbon, hydrogen, then alphabetically.
 
         E. A. Hill, J. Am. Chem. Soc. 22, 478 (1900), doi:10.1021/ja02046a005.
         """
@@ -232,7 +234,7 @@ class Molecule:
         counts = np.array(core_electrons, dtype=np.int64)
         if np.array_equal(counts, self.nuclei.core_electrons):
             return self
-        require(counts.shape == (self.natom,), f"{self.natom} atoms need as many numbers of core electrons")
+        require(counts.shape == (self.natom,), f"{self.natom} atoms need {self.natom} numbers of core electrons")
         molecule = copy(self)
         object.__setattr__(molecule, "nuclei", Nuclei(self.nuclei.protons, counts))
         left, multiplicity = molecule.nelectron, molecule.valence_multiplicity
@@ -290,7 +292,7 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
 
 
 def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
-    """Distance of the closest two atoms, and these in order."""
+    """Distance of the closest two atoms, and their indices in ascending order."""
     if len(R_ax) > FEW_ATOMS:
         from scipy.spatial import cKDTree  # here, because importing it takes as long as the first energy of a molecule
 

@@ -6,8 +6,8 @@ numbers of the isotopes chosen there (H to Mt). Ds to Og: the mass numbers in th
 
 from cuanto.errors import require
 
-FEMTOMETRES_IN_BOHR = 52917.7249
-"""The value used in the tables, which determines their last digits."""
+BOHR_IN_FEMTOMETRES = 52917.7249
+"""One Bohr in femtometres: the value used by the tables, on which their last digits depend."""
 
 _CHOSEN_ISOTOPES = """
     1 4 7 9 11 12 14 16 19 20 23 24 27 28 31 32 35 40 39 40 45 48 51 52 55 56 59 58 63 64 69 74 75
@@ -28,7 +28,7 @@ def mass_number(number: int) -> int:
 
 def rms_radius(mass: float) -> float:
     """Root mean square radius in Bohr of a nucleus with this mass number."""
-    return float((0.836 * mass ** (1.0 / 3.0) + 0.570) / FEMTOMETRES_IN_BOHR)
+    return float((0.836 * mass ** (1.0 / 3.0) + 0.570) / BOHR_IN_FEMTOMETRES)
 
 
 def gaussian_exponent(rms: float) -> float:

@@ -1,9 +1,11 @@
-"""Nuclei as opposed to basis centres: the element of an atom determines its basis functions, the nucleus its charge.
+"""Nuclei, ghost atoms and dummy atoms.
+
+The element of an atom determines its basis functions, its nucleus the charge.
 
 A ghost atom has the functions, the radius and the grid of its element, but no nucleus: no charge, no electron, no mass.
 It is read in the spellings of the common programs (Gh-O, Gh(O), Ghost-O, GHOST.O, X-O, BqO, O-Bq, @O, O:) and written
-as Gh-O. A dummy atom (X, Xx, Du, Q, LP, Bq) has no element, so it has nothing at all: XYZ files may contain some, which
-are left out.
+as Gh-O. A dummy atom (X, Xx, Du, Q, LP, Bq) has no element, and so no functions either: XYZ files may contain some,
+which are left out.
 """
 
 import re
@@ -32,7 +34,7 @@ _GHOST = re.compile(
 
 
 def is_dummy(label: str) -> bool:
-    """Whether a label means a place without an element, such as X; Gh alone means a ghost whose element is missing."""
+    """Whether a label such as X stands for a dummy atom; Gh alone does not: it is a ghost without its element."""
     return _DUMMY.fullmatch(label) is not None
 
 

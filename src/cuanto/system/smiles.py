@@ -1,4 +1,4 @@
-"""A molecule from its SMILES: RDKit places the atoms (distance geometry, then a force field)."""
+"""Molecules from SMILES: RDKit places the atoms by distance geometry, then with a force field."""
 
 from typing import Any
 
@@ -7,19 +7,19 @@ from cuanto.system.structure import Structure
 from cuanto.system.text import quote
 
 MAX_CHARACTERS, MAX_ATOMS = 2000, 500
-"""Characters of the longest SMILES, and atoms of the largest molecule, that RDKit places within a minute or so."""
+"""Length of the longest SMILES and size of the largest molecule that RDKit handles within about a minute."""
 GAP = 3.0
-"""Angstrom between the molecules of one SMILES: near, without an overlap."""
+"""Angstrom between the molecules of one SMILES: close, without overlap."""
 SEED = 1
 """Seed of the embedding, so that a SMILES always gives the same geometry."""
 
 
 def parse_smiles(smiles: str) -> Structure:
-    """Make a structure with hydrogens added; charge and unpaired electrons follow from the SMILES."""
+    """Build a structure with hydrogens added; charge and unpaired electrons follow from the SMILES."""
     chem, all_chem, base = _rdkit()
     if len(smiles) > MAX_CHARACTERS:
         raise InputError(
-            f"a SMILES of {len(smiles)} characters is too long, {MAX_CHARACTERS} are possible: give an XYZ file"
+            f"a SMILES of {len(smiles)} characters is too long, the limit is {MAX_CHARACTERS}: give an XYZ file"
         )
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
@@ -43,7 +43,7 @@ def parse_smiles(smiles: str) -> Structure:
 
 
 def _positions(chem: Any, all_chem: Any, molecule: Any, smiles: str) -> list[list[float]]:
-    """Positions of all atoms, Angstrom; several molecules stand beside each other, GAP apart."""
+    """Positions of all atoms, Angstrom; several molecules are placed side by side, GAP apart."""
     positions = [[0.0, 0.0, 0.0]] * molecule.GetNumAtoms()
     indices: list[tuple[int, ...]] = []
     right = -GAP
@@ -67,7 +67,7 @@ def _embed(all_chem: Any, molecule: Any) -> bool:
     """Whether RDKit could place the atoms."""
     try:
         return bool(all_chem.EmbedMolecule(molecule, randomSeed=SEED) == 0)
-    except RuntimeError:  # a broken invariant of RDKit
+    except RuntimeError:  # RDKit reports violated invariants this way
         return False
 
 

@@ -1,6 +1,6 @@
-"""Parsing of numbers and of hand-written text files, and quoting in one-line messages.
+"""Reading of text files, parsing of numbers in them, and quoting of text in one-line messages.
 
-Stricter than float() and int(): Python would accept '1_0', digits of other scripts and 'infinity'.
+Parsing is stricter than float() and int(), which accept '1_0', digits of other scripts and 'infinity'.
 """
 
 import errno
@@ -16,15 +16,15 @@ from typing import Any
 from cuanto.errors import InputError, require
 
 MAX_FILE_BYTES = 256 << 20
-"""Bytes of the largest text that is read: tens of thousands of structures."""
+"""Size of the largest file that is read: enough for tens of thousands of structures."""
 LONGEST_WAIT = 30.0
-"""Seconds without anything from a pipe after which it is given up."""
+"""Seconds to wait for data from a pipe before giving up."""
 
 _REAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def format_path(path: str | os.PathLike[str]) -> str:
     """Format a path for messages: as it is if it fits on a line, else quoted."""
     text = os.fspath(path)
     return text if text.isprintable() and len(text) <= 200 else quote(text, 200)
@@ -55,32 +55,32 @@ def parse_whole(text: str) -> int | None:
 
 
 def parse_numbers(tokens: Sequence[str]) -> list[float]:
-    """Finite real numbers; the first token that is none is named in the error."""
+    """Finite real numbers; the error quotes the first token that is not one."""
     values = [parse_finite(token) for token in tokens]
     if None in values:
         raise InputError(f"expected a number, found {quote(tokens[values.index(None)])}")
     return [value for value in values if value is not None]
 
 
-def listed_numbers(values: Any) -> list[float]:
-    """Numbers of a list in JSON, which may be strings."""
+def parse_json_numbers(values: Any) -> list[float]:
+    """Numbers of a JSON list whose entries may be strings."""
     require(isinstance(values, list), f"expected a list of numbers, found {quote(values)}")
     return parse_numbers([str(value).strip() for value in values])
 
 
 def read_text(path: str | os.PathLike[str], what: str) -> str:
     """The text of a file; `what` names it in messages. Every failure is an `InputError`."""
-    shown = quote(os.fspath(path), 200)
+    name = quote(os.fspath(path), 200)
     try:
         data = file_bytes(path)
     except FileNotFoundError:
-        raise InputError(f"{what} {shown} does not exist") from None
+        raise InputError(f"{what} {name} does not exist") from None
     except IsADirectoryError:
-        raise InputError(f"{what} {shown} is a directory, not a file") from None
+        raise InputError(f"{what} {name} is a directory, not a file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{what} {shown} cannot be read: {reason}") from None
-    return decode(data, f"{what} {shown} is not a text file")
+        raise InputError(f"{what} {name} cannot be read: {reason}") from None
+    return decode(data, f"{what} {name} is not a text file")
 
 
 def file_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -106,7 +106,7 @@ def _read_pipe(descriptor: int) -> bytes:
     data, end = b"", time.monotonic() + LONGEST_WAIT
     while len(data) <= MAX_FILE_BYTES:
         if not select.select([descriptor], [], [], max(0.0, end - time.monotonic()))[0]:
-            raise OSError(errno.ETIMEDOUT, f"nothing came out of the pipe for {LONGEST_WAIT:g} s")
+            raise OSError(errno.ETIMEDOUT, f"the pipe delivered no data for {LONGEST_WAIT:g} s")
         piece = os.read(descriptor, 1 << 20)
         if not piece:
             return data

@@ -15,7 +15,7 @@ from cuanto.system.text import parse_whole, quote, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
-_UNREAD = {
+_WITHOUT_EQUALS_SIGN = {
     "charge": re.compile(r"\bcharge\b\s*:?\s*([+-]?\d{1,2})\b", re.IGNORECASE),
     "mult": re.compile(r"\bmult(?:iplicity)?\b\s*:?\s*(\d{1,2})\b", re.IGNORECASE),
 }
@@ -53,22 +53,22 @@ def _atom_count(line: str, source: str) -> int:
     natom = parse_whole(line.strip())
     if natom is None:
         raise InputError(f"{source}, line 1: expected the number of atoms, found {quote(line.strip())}")
-    require(natom >= 1, f"{source}, line 1: announces {natom} atoms, at least one is needed")
+    require(natom >= 1, f"{source}, line 1: gives {natom} as the number of atoms, at least one is needed")
     return natom
 
 
 def _check_length(lines: list[str], natom: int, source: str) -> None:
     found = len(lines) - 2
-    require(found >= natom, f"{source}: announces {natom} atoms but has only {max(found, 0)} lines of atoms")
+    require(found >= natom, f"{source}: line 1 says {natom} atoms, but only {max(found, 0)} lines of atoms follow")
     if found == natom:
         return
     if parse_whole(next(line for line in lines[2 + natom :] if line.strip()).strip()) is not None:
         raise InputError(f"{source}: has more than one structure; give a file with one of them")
-    raise InputError(f"{source}: announces {natom} atoms but has {found} lines of atoms")
+    raise InputError(f"{source}: line 1 says {natom} atoms, but {found} lines of atoms follow")
 
 
 def _check_columns(comment: str, source: str) -> None:
-    """Refuse extended XYZ with other columns first, where forces could be read as positions."""
+    """Refuse extended XYZ whose first columns are not the positions: forces could be read in their place."""
     properties = _PROPERTIES.search(comment)
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
@@ -88,7 +88,7 @@ def _atom(line: str, where: str) -> tuple[str | None, Position]:
 @cache
 def _warn_unread(comment: str, source: str) -> None:
     """Warn once about a charge or multiplicity without an equals sign, such as `charge 1`, which is not read."""
-    found = {key: match[1] for key, pattern in _UNREAD.items() if (match := pattern.search(comment))}
+    found = {key: match[1] for key, pattern in _WITHOUT_EQUALS_SIGN.items() if (match := pattern.search(comment))}
     if found and found not in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
         meant = " ".join(f"{key}={value}" for key, value in found.items())
         logger.warning("hint: %s, line 2: %s is not read; write %s if it is meant", source, quote(comment, 60), meant)

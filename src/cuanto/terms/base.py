@@ -9,18 +9,20 @@ from cuanto.coulomb.forces import Sources
 
 
 class Term(Protocol):
-    """One physical effect.
+    """The energy of one physical effect, as a functional of the density, and its derivatives.
 
-    D_spq has one spin (both electrons of every orbital) or two; C_spi as for `coulomb.base.JKBuilder`, or None.
-    `curvature_error`: Hartree, error of the second derivatives of the energy under rotations of orbitals.
+    D_spq has one matrix for both spins together or one for each spin; C_spi as for `coulomb.base.JKBuilder`, or None.
+    `curvature_error`: error (Hartree) of the second derivatives of the energy with respect to orbital rotations.
     """
 
     name: str
     curvature_error: float = 0.0
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any | None]:
-        """Energy (a number, or a scalar on the device), and dE/dD_spq (with a single matrix if it is the same for all
-        spins; None if it is zero)."""
+        """Energy, a number or a scalar on the device, and dE/dD_spq.
+
+        The latter is a single matrix if it is the same for all spins, and None if it is zero.
+        """
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
         """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
@@ -30,9 +32,9 @@ class Term(Protocol):
         return None
 
     def sources(self, D_spq: Any) -> Sources | None:
-        """Charges and operators from which the whole gradient of this term follows; None if it does not.
+        """Charges and operators that determine the whole gradient of this term; None if there are none.
 
-        Those of several terms are added, and their gradient computed at once.
+        The sources of several terms are added, and their gradient is computed at once.
         """
         return None
 

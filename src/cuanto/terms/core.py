@@ -23,7 +23,7 @@ from cuanto.terms.external import Surroundings
 from cuanto.terms.x2c import NONRELATIVISTIC, X2C, Nuclei, OneElectronModel
 
 LAST_LIGHT_ELEMENT = 36
-"""Krypton: beyond it a calculation without relativity and core potential has errors that chemistry notices."""
+"""Krypton: for heavier elements the errors of neglecting relativity matter in chemistry."""
 
 
 class CoreHamiltonian(Term):
@@ -75,7 +75,7 @@ class CoreHamiltonian(Term):
         return D_spq.sum(axis=0).reshape(-1) @ self.h_pq.reshape(-1), self.h_pq[None]
 
     def sources(self, D_spq: Any) -> Sources | None:
-        """Nuclei, point charges, kinetic energy and external operators; None with X2C, which is more than that."""
+        """Nuclei, point charges, kinetic energy, external operators; None with X2C, whose gradient has more parts."""
         return None if self._x2c is not None else self._sources(kinetic=True)
 
     def _sources(self, kinetic: bool | None) -> Sources:
@@ -100,7 +100,7 @@ class CoreHamiltonian(Term):
         return total
 
     def notes(self) -> Sequence[str]:
-        """Name X2C, and warn about heavy elements without relativity."""
+        """A note on X2C if it is used, else a warning about heavy elements."""
         if self._x2c is not None:
             return (f"relativity: {self._x2c}, {'Gaussian' if self._model.gaussian_nuclei else 'point'} nuclei",)
         nuclei = self._molecule.nuclei

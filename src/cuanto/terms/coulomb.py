@@ -22,7 +22,7 @@ class Coulomb(Term):
         self.builder = builder
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """dE/dD = J for either spin."""
+        """Energy, and dE/dD = J, the same for both spins."""
         D_pq = D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq
         J_spq, _ = self.builder(D_pq, None, True, False)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
@@ -32,11 +32,11 @@ class Coulomb(Term):
         return self.fock(change_spq, None)[1]
 
     def sources(self, D_spq: Any) -> Sources | None:
-        """Charges of the builder."""
+        """Charges for the gradient, from the builder."""
         return self.builder.coulomb_sources(D_spq.sum(axis=0))
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Gradient of the builder."""
+        """dE/dR_ax, from the builder."""
         return self.builder.coulomb_gradient(D_spq.sum(axis=0))
 
     def notes(self) -> Sequence[str]:

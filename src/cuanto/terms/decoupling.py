@@ -33,9 +33,9 @@ from cuanto.backends.linalg import add_to_diagonal
 from cuanto.errors import InputError
 
 DEPENDENCE = 1e-11
-"""Eigenvalues of the overlap matrix of normalised primitives below which their combinations are left out."""
+"""Combinations of normalised primitives with an eigenvalue of the overlap matrix below this are left out."""
 SAFE_PIVOT = 1e-8
-"""Smallest pivot of a Cholesky factorisation of this matrix for which its eigenvalues need not be known."""
+"""If all pivots of a Cholesky factorisation of the overlap matrix are larger than this, eigenvalues are not needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Decoupling:
         return _symmetric(product(product(B_ip.T, self._h), B_ip))
 
     def adjoint(self, D_kl: Any) -> Adjoint:
-        """Derivatives of E = sum_kl D_kl h_kl; D is symmetric. `x_` is the derivative by x."""
+        """Derivatives of E = sum_kl D_kl h_kl for a symmetric D; the variable `x_` is the derivative by x."""
         product, frame, n, a = self._backend.linalg.product, self._frame, self._frame.size, self._a_i[:, None]
         d = product(product(frame.dual.T, D_kl), frame.dual)
         # X = B A^-1, and o^T + q X = B E A^-1 by the Dirac equation; A^-1 = A^T a^-2
@@ -114,7 +114,7 @@ class Decoupling:
         return product(product(left, M), self._small.T)
 
     def _mixing_adjoint(self, X: Any, X_: Any) -> tuple[Any, Any]:
-        """Derivatives by the Dirac matrix H and by the diagonal blocks of its metric M, from the derivative by X.
+        """Derivatives with respect to the Dirac matrix H and the diagonal blocks of its metric M, from that by X.
 
         dX = (B_- - X A_-) Z A^-1, Z_ij = Y_i^T (dH - E_j dM) Y_j / (E_j - E_i), i negative, j positive energies.
         """
@@ -131,7 +131,7 @@ class Decoupling:
         return H_, M_
 
     def _add_dependence(self, D_kl: Any, d: Any, s_: Any, found: Adjoint) -> Adjoint:
-        """Add to the derivative by S: the functions that are kept do not span the basis.
+        """Add the part of the derivative by S that appears if the functions that are kept do not span the basis.
 
         h = S U s^-1 h_U s^-1 U^T S with the kept combinations U, which change with S as well.
         """

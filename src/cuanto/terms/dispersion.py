@@ -22,8 +22,8 @@ LAST_ELEMENT = {"d3bj": 94, "d4": 86}
 _SAME = ["hf", "blyp", "pbe", "revpbe", "pw91", "tpss", "scan", "r2scan", "b3lyp", "pbe0", "tpssh", "cam-b3lyp"]
 _BOTH = {**dict(zip(_SAME, _SAME, strict=True)), "bp86": "bp", "b3lyp5": "b3lyp", "bhandhlyp": "bhlyp"}
 METHODS = {"d3bj": _BOTH, "d4": {**_BOTH, "m06-l": "m06l"}}
-"""Our names, and the packages' names for the damping parameters. Missing functionals were never parametrised (M06-2X,
-LDA), or only as another functional of nearly the same name (omega-B97X)."""
+"""Our names of functionals -> the packages' names of their damping parameters. The other functionals were never
+parametrised (M06-2X, LDA), or only in a variant with a similar name (omega-B97X)."""
 
 
 class Dispersion(Term):
@@ -43,11 +43,11 @@ class Dispersion(Term):
         self.gradient_ax[atoms] = found["gradient"]
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """Independent of the density."""
+        """The constant energy, without a Fock matrix."""
         return self.energy, None
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Independent of the density."""
+        """The gradient, which does not depend on the density."""
         return self.gradient_ax
 
 

@@ -19,7 +19,7 @@ class Exchange(Term):
         self.builder, self.fraction, self.name = builder, fraction, name
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """dE/dD_s = -K[D_s]; with one spin, -K[D]/2."""
+        """Energy, and dE/dD_s = -K[D_s]; with one spin, -K[D]/2."""
         _, K_spq = self.builder(D_spq, C_spi, False, True)
         F_spq = (-0.5 * self.fraction if len(D_spq) == 1 else -self.fraction) * K_spq
         return 0.5 * (D_spq.reshape(-1) @ F_spq.reshape(-1)), F_spq
@@ -29,7 +29,7 @@ class Exchange(Term):
         return self.fock(change_spq, None)[1]
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Gradient of the builder."""
+        """dE/dR_ax, from the builder."""
         return self.fraction * self.builder.exchange_gradient(D_spq, C_spi)
 
     def notes(self) -> Sequence[str]:

@@ -28,8 +28,9 @@ GRID_BYTES = 256
 """Memory per grid point, including intermediates; slightly more than measured (benzene, ultrafine: 210)."""
 
 GRID_CURVATURE = 5e-4
-"""Hartree: error of curvatures. The energy of a grid depends on the direction of a density that is not spherical: for
-Sc (PBE/def2-SVP) a curvature is -3.7e-4 with the fine and -0.5e-4 with the superfine grid."""
+"""Error, in Hartree, of second derivatives of the energy. On a grid the energy of a non-spherical density depends on
+its orientation: for Sc (PBE/def2-SVP) a second derivative is -3.7e-4 with the fine and -0.5e-4 with the superfine grid.
+"""
 
 
 def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
@@ -38,7 +39,7 @@ def grid_bytes(molecule: Molecule, settings: GridSettings) -> int:
 
 
 class ExchangeCorrelation(Term):
-    """E = int e(rho, |grad rho|^2, tau); exact exchange is a term of its own.
+    """E = int e(rho, |grad rho|^2, tau); exact exchange is a separate term.
 
     `potential`: the functional on a backend, compiled while the grid is made. `electrons`: integral of the last
     density, whose error is a measure of the quality of the grid.
@@ -75,13 +76,13 @@ class ExchangeCorrelation(Term):
         self._known: tuple[Any, Any] | None = None  # density matrix of the last response, and its densities
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
-        """E and dE/dD of each spin; with one spin, of both electrons together."""
+        """E and dE/dD for each spin; with one matrix, for both spins together."""
         parts = self._integrate(D_spq, C_spi)
         energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
-        """Change of the potential, from its differences at every point; in double precision unless all is in single."""
+        """Change of the potential, by finite differences at every point; in double precision unless it is `single`."""
         if self._known is None or self._known[0] is not D_spq:
             self._known = D_spq, self._plain.rho(D_spq, None)
         dv_scg = self._plain.response(self._known[1], self._plain.rho(change_spq, None))

@@ -71,7 +71,7 @@ class Surroundings:
     def of(
         cls, charges: ArrayLike | None = None, positions: ArrayLike | None = None, **operators: ArrayLike | None
     ) -> Surroundings:
-        """Check user input; `operators` by name, None for those that are not wanted."""
+        """Surroundings from user input, which is checked; an operator that is None is ignored."""
         with errors_about_option("point_charges"):
             if (charges is None) != (positions is None):
                 raise InputError("point charges need both charges and positions")
@@ -123,5 +123,5 @@ def _numbers(given: ArrayLike, what: str, largest: float = MAX_COMPONENT) -> Arr
     if not np.isfinite(array).all() or (what.startswith("positions") and array.size % 3):
         raise InputError(f"{what} must be finite numbers, three for every position")
     if np.abs(array).max(initial=0.0) > largest:
-        raise InputError(f"{what}: {np.abs(array).max():.3g} is too large, {largest:g} atomic units are possible")
+        raise InputError(f"{what}: {np.abs(array).max():.3g} is too large, the limit is {largest:g} atomic units")
     return array

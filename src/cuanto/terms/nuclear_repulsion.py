@@ -14,6 +14,8 @@ from cuanto.terms.external import Surroundings
 
 MIN_DISTANCE = 1e-6
 """Smallest distance of a point charge from a nucleus, Bohr."""
+PAIRS_AT_ONCE = 2**18
+"""Pairs of a nucleus and another charge whose forces are computed at once."""
 
 
 class NuclearRepulsion(Term):
@@ -26,30 +28,33 @@ class NuclearRepulsion(Term):
         Z_a = molecule.nuclei.charges.astype(float)
         atoms = np.flatnonzero(Z_a)  # a point charge may sit on a ghost
         self.energy = molecule.nuclear_repulsion() + surroundings.nuclear_energy(Z_a, molecule.R_ax)
-        for a in atoms:
+        for a in atoms if len(surroundings.charges) else ():
             distances = np.linalg.norm(surroundings.positions - molecule.R_ax[a], axis=1)
             if (near := np.flatnonzero(distances < MIN_DISTANCE)).size:
                 R_x = surroundings.positions[near[0]]
-                raise InputError(f"the point charge at {R_x.tolist()} Bohr sits on atom {a + 1}")
+                raise InputError(f"the point charge at {R_x.tolist()} Bohr coincides with atom {a + 1}: move it away")
             self.energy += float(Z_a[a] * np.sum(surroundings.charges / distances))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
-        """Independent of the density."""
+        """The constant energy, without a Fock matrix."""
         return self.energy, None
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> NDArray[np.float64]:
-        """Forces between nuclei, and between nuclei and point charges."""
+        """dE/dR_ax of the atoms, followed by that of the point charges."""
         molecule, surroundings = self._molecule, self._surroundings
         Z_a = molecule.nuclei.charges.astype(float)
         R_cx = np.concatenate([molecule.R_ax, surroundings.positions])
         q_c = np.concatenate([Z_a, surroundings.charges])
         found = np.zeros_like(R_cx)
-        for a in np.flatnonzero(Z_a):  # atom by atom, because there may be many point charges
-            d_cx = molecule.R_ax[a] - R_cx
-            r_c = np.linalg.norm(d_cx, axis=1)
-            interacting = (r_c > 0.0) & (q_c != 0.0)
-            pulls_cx = np.divide(Z_a[a] * q_c, r_c**3, out=np.zeros_like(r_c), where=interacting)[:, None] * d_cx
-            found[a] -= pulls_cx.sum(axis=0)
-            found[len(Z_a) :] += pulls_cx[len(Z_a) :]
+        atoms = np.flatnonzero(Z_a)
+        step = max(1, PAIRS_AT_ONCE // len(q_c))
+        for some in (atoms[begin : begin + step] for begin in range(0, len(atoms), step)):
+            d_acx = molecule.R_ax[some, None] - R_cx
+            r_ac = np.sqrt((d_acx**2).sum(axis=2))
+            q_ac = np.multiply.outer(Z_a[some], q_c)
+            interacting = (r_ac > 0.0) & (q_ac != 0.0)
+            pulls_acx = np.divide(q_ac, r_ac**3, out=np.zeros_like(r_ac), where=interacting)[:, :, None] * d_acx
+            found[some] -= pulls_acx.sum(axis=1)
+            found[len(Z_a) :] += pulls_acx[:, len(Z_a) :].sum(axis=0)
         found[: len(Z_a)] += surroundings.nuclear_gradient(Z_a, molecule.R_ax)
         return found

@@ -1,9 +1,9 @@
 """Numbers chosen by measurement for a kind of device, one file per language of kernels (`cpu.json`, `cuda.json`).
 
-Tile and block sizes, thresholds between schedules, grain sizes, seconds of a unit of work: nothing here changes
+Tile and block sizes, thresholds between schedules, grain sizes, seconds per unit of work: none of them changes
 results. Every number has a description, the machine and date of its measurement, and the case of `tools/tune.py` that
-measures it; that command writes the files. `md_over_hgp` has class -> [[primitive quartets, time of MD / HGP], ...].
-$CUANTO_TUNING names a folder whose files are read instead.
+measures it; that command writes the files. `md_over_hgp` maps a class to [[primitive quartets, time of MD / time of
+HGP], ...]. $CUANTO_TUNING names a folder whose files are read instead.
 """
 
 from __future__ import annotations

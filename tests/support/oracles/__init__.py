@@ -1,1 +1,1 @@
-"""Slow, obvious twins of kernels, written from the papers: they share nothing with the generator."""
+"""Oracles: slow, simple versions of the kernels, written from the papers. They share nothing with the generator."""

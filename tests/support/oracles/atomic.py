@@ -1,4 +1,4 @@
-"""The slow, obvious twin of everything the kernels compute, from the formulas alone: the oracle of the tests.
+"""Oracle of the atomic integrals: plain Python, written from the formulas.
 
 Functions are lists of (coefficient, power of r) with one exponent; every integral is a sum over monomials of
 W(n, m; alpha, beta), the part of the repulsion in which the first distribution is inside (docs/develop/atom_notes.md).
@@ -84,7 +84,7 @@ def supermatrices(
 
 
 def potential(found: Mapping[str, Array], D: Array) -> Array:
-    """What a density (2m x 2m) of the second symmetry adds to P (2n x 2n) of the first."""
+    """Contribution of a density (2m x 2m) of the second symmetry to P (2n x 2n) of the first."""
     n, m = found["J_LL"].shape[0], found["J_LL"].shape[2]
     LL, SS, LS = D[:m, :m], D[m:, m:], D[:m, m:]
     P = np.zeros((2 * n, 2 * n))

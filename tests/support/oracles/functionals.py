@@ -1,4 +1,4 @@
-"""The slow, obvious evaluation of a functional, node by node: NumPy for tests, other arithmetic for exact checks."""
+"""Oracle of functionals: evaluates their graphs node by node, with NumPy or with exact arithmetic."""
 
 from __future__ import annotations
 
@@ -67,31 +67,31 @@ def guarded(rows: Sequence[Array], spins: int) -> tuple[list[Array], Flags, list
     """Variables as the kernels guard them (templates/xc_point.h); which points are ignored; which spins are empty."""
     floor = FLOORS["double"]
     rho_s = [np.asarray(row) for row in rows[:spins]]
-    dead = np.sum([np.maximum(rho, 0.0) for rho in rho_s], axis=0) <= floor["RHO_FLOOR"]
-    empty = [rho <= floor["SPIN_FLOOR"] for rho in rho_s] if spins == 2 else [dead]
+    negligible = np.sum([np.maximum(rho, 0.0) for rho in rho_s], axis=0) <= floor["RHO_FLOOR"]
+    empty = [rho <= floor["SPIN_FLOOR"] for rho in rho_s] if spins == 2 else [negligible]
     least = floor["SPIN_FLOOR"] if spins == 2 else 0.0
-    x = [np.where(dead, 1.0, np.maximum(rho, least)) for rho in rho_s]
+    x = [np.where(negligible, 1.0, np.maximum(rho, least)) for rho in rho_s]
     if len(rows) > spins:
-        own = [np.where(e | dead, 0.0, rows[i]) for e, i in zip(empty, (spins, spins + 2), strict=False)]
+        own = [np.where(e | negligible, 0.0, rows[i]) for e, i in zip(empty, (spins, spins + 2), strict=False)]
         own = [np.maximum(sigma, floor["SIGMA_FLOOR"]) for sigma in own]
         if spins == 1:
             x += own
         else:
             bound = 0.5 * (own[0] + own[1])
-            mixed = np.where(dead | empty[0] | empty[1], 0.0, np.clip(rows[3], -bound, bound))
+            mixed = np.where(negligible | empty[0] | empty[1], 0.0, np.clip(rows[3], -bound, bound))
             x += [own[0], mixed, own[1]]
         for s, tau in enumerate(rows[len(x) :]):
             x.append(np.maximum(tau, np.maximum(own[s] / (8 * x[s]), floor["TAU_FLOOR"])))
-    return x, dead, empty
+    return x, negligible, empty
 
 
 def numpy_values(functional: Functional, rows: Sequence[Array]) -> list[Array]:
     """Energy density and derivatives; `rows` are the variables of the family in their order."""
     spins = {1: 1, 2: 1 if functional.family == "gga" else 2, 3: 1, 5: 2, 7: 2}[len(rows)]
-    x, dead, empty = guarded(rows, spins)
+    x, negligible, empty = guarded(rows, spins)
     with np.errstate(all="ignore"):
         found = evaluate(functional.expressions(spins), x, numpy_functions())
-    y = [np.where(dead, 0.0, value) for value in found]
+    y = [np.where(negligible, 0.0, value) for value in found]
     if spins == 2:
         for s, positions in enumerate(((3, 6), (5, 7))):
             for k in positions:

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the grid's kernels, written from the papers: the oracle of the tests.
+"""Oracle of the kernels of the grid: plain NumPy, written from the papers.
 
 Cells: A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033; R. E. Stratmann, G. E. Scuseria, M. J. Frisch,
 Chem. Phys. Lett. 257, 213 (1996), doi:10.1016/0009-2614(96)00600-8.

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Extents:
-    """Where the points of each group are: in a box, and within a radius of its centre."""
+    """Extents of groups of points: the box around each group, and its radius about the centre of the box."""
 
     low_gx: Array
     high_gx: Array

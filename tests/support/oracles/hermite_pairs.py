@@ -1,4 +1,4 @@
-"""Selection of pairs of primitives, and their order as bras: twins of the kernels j_select, j_keys and j_bras."""
+"""Selection of pairs of primitives, and their order as bras: oracles of the kernels j_select, j_keys and j_bras."""
 
 from __future__ import annotations
 

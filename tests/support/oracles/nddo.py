@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the NDDO kernels: charges listed one by one, overlaps by quadrature, four-index rotations.
+"""Oracle of the NDDO kernels: charges listed one by one, overlaps by quadrature, four-index rotations.
 
 M. J. S. Dewar and W. Thiel, Theor. Chim. Acta 46, 89 (1977), doi:10.1007/BF00548085; W. Thiel and A. A. Voityuk,
 J. Phys. Chem. 100, 616 (1996), doi:10.1021/jp952148o. Shares nothing with `cuanto.kernels`; Bohr and Hartree. All
@@ -130,7 +130,7 @@ class Side:
         self.zeta = np.array([e.zeta for e in elements]).T
 
     def pole(self, name: str, shells: str, additive: str, d: bool) -> tuple[str, Array, Array]:
-        """With Thiel and Voityuk's separation of pp where they need it."""
+        """A multipole with its separation and additive term; `d`: in an integral with d functions, whose pp differs."""
         zero = np.zeros(len(self.elements))
         D = self.D.get(shells, zero) * (sqrt(2.0) if d and shells == "pp" else 1.0)
         return name, D if name != "q" else zero, self.rho[additive]

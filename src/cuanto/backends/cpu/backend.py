@@ -133,7 +133,7 @@ class CpuBackend:
         return list(arrays)
 
     def zeros(self, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-        """Pages are cleared by the operating system when first touched."""
+        """Zeroed memory, whose pages the operating system clears when they are first touched."""
         return np.zeros(shape, dtype=dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -188,11 +188,11 @@ class CpuBackend:
     # ---- launches -----------------------------------------------------------------------------------------
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
-        """One native call."""
+        """Run a kernel by one native call."""
         self.launch_all([Launch(program, items, arguments, scratch)])
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """One native call for all."""
+        """Run all kernels by one native call."""
         native = [self._native(launch) for launch in launches if launch.items]
         if not native:
             return

@@ -47,7 +47,7 @@ def _version(command: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=1)
 def find_compiler() -> Compiler:
-    """$CUANTO_CXX, c++, g++, clang++, or zig's from PyPI."""
+    """The first that works of $CUANTO_CXX, c++, g++, clang++ and zig's compiler from PyPI."""
     candidates: list[tuple[str, ...]] = []
     if given := os.environ.get("CUANTO_CXX"):
         candidates.append(_words(given))
@@ -108,7 +108,7 @@ def library_path(source: Source) -> Path:
 def start_compiler(
     content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Compile in a session of its own, which outlives this process; `low_priority`: at the lowest priority."""
+    """Start compiling in a new session, which outlives this process; `low_priority`: at the lowest priority."""
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
     # The child seals and renames the result, so that it is complete or absent whatever happens to this process, which
@@ -187,4 +187,4 @@ def load_library(source: Source, low_priority: bool = False) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(compile_text(native_text(source), FLAGS, source.entry, final)))
     except OSError as error:
-        raise CompilerError(f"what {find_compiler().path} made of {source.entry} cannot be loaded: {error}") from None
+        raise CompilerError(f"{source.entry} as compiled by {find_compiler().path} cannot be loaded: {error}") from None

@@ -3,9 +3,9 @@
 // the interpreter can handle signals. Several jobs may run at once: each has its own caller and a limit on its threads,
 // and idle workers help any job with chunks left. A forked child starts without workers.
 //
-// Workers are woken after the caller has worked for a while (`patience`): small jobs are done before a thread has woken
-// up, and on busy cores a short job would wait for a worker that was descheduled in the middle of a chunk. Patience grows
-// when callers wait at the end of jobs for descheduled workers, and decays again.
+// Workers are woken after the caller has worked for a while (`wake_delay`): small jobs are done before a thread has woken
+// up, and on busy cores a short job would wait for a worker that was descheduled in the middle of a chunk. The delay
+// grows when callers wait at the end of jobs for descheduled workers, and decays again.
 //
 // Sums: where items add to one array, every chunk has a zeroed array of its own, and these are added to the target in
 // the order of the chunks, so that the result depends neither on scheduling nor on the number of threads.
@@ -50,8 +50,8 @@ struct Job {
     INDEX slots, idle_count, merged, bytes;
 };
 
-static const double LEAST_PATIENCE = 20e-6;  // time to wake a thread
-static const double MOST_PATIENCE = 20e-3;
+static const double MIN_WAKE_DELAY = 20e-6;  // time to wake a thread
+static const double MAX_WAKE_DELAY = 20e-3;
 static const double LONG_WAIT = 0.2;         // fraction of a job's time spent waiting at its end
 static const size_t STACK = 8 << 20;         // bytes; the default of some systems is too small for kernels
 
@@ -60,7 +60,7 @@ static struct {
     pthread_cond_t work, done;
     Job* jobs;
     INDEX started, sleeping;
-    double patience;  // seconds
+    double wake_delay;  // seconds
 } pool;
 static pthread_key_t memory_of_thread;  // freed when the thread ends
 static __thread struct { char* memory; INDEX bytes; double waited; } own;  // waited: seconds, for arrays of sums
@@ -70,7 +70,7 @@ static void reset_pool() {
     pthread_mutex_init(&pool.lock, 0);
     pthread_cond_init(&pool.work, 0);
     pthread_cond_init(&pool.done, 0);
-    pool.jobs = 0, pool.started = pool.sleeping = 0, pool.patience = LEAST_PATIENCE;
+    pool.jobs = 0, pool.started = pool.sleeping = 0, pool.wake_delay = MIN_WAKE_DELAY;
 }
 
 __attribute__((constructor)) static void create_pool() {
@@ -340,28 +340,28 @@ extern "C" Job* pool_job(const Launch* launches, INDEX count, INDEX threads) {
 
 // A caller that waited long for descheduled workers wakes them later next time. Waiting for the last of a few large
 // chunks does not count.
-static void learn(const Job* job, double began, double waiting) {
-    const double time = now(), waited = time - waiting, before = pool.patience;
+static void adapt_wake_delay(const Job* job, double began, double waiting) {
+    const double time = now(), waited = time - waiting, before = pool.wake_delay;
     const bool kept = waited > LONG_WAIT * (time - began) && job->lost > 0.5 * waited;
-    double patience = kept ? 2 * before + waited : 0.9 * before;
-    patience = patience < LEAST_PATIENCE ? LEAST_PATIENCE : patience > MOST_PATIENCE ? MOST_PATIENCE : patience;
-    __atomic_store(&pool.patience, &patience, __ATOMIC_RELAXED);
+    double wake_delay = kept ? 2 * before + waited : 0.9 * before;
+    wake_delay = wake_delay < MIN_WAKE_DELAY ? MIN_WAKE_DELAY : wake_delay > MAX_WAKE_DELAY ? MAX_WAKE_DELAY : wake_delay;
+    __atomic_store(&pool.wake_delay, &wake_delay, __ATOMIC_RELAXED);
 }
 
 // Works for at most `slice` seconds; 1: done, 0: call again, -1: out of memory.
 extern "C" int pool_run(Job* job, double slice) {
     const double began = now();
     const bool alone = job->threads < 2 || job->chunks < 2;
-    double patience;
-    __atomic_load(&pool.patience, &patience, __ATOMIC_RELAXED);
-    work_on(job, began + slice, alone ? 0 : began + patience);
+    double wake_delay;
+    __atomic_load(&pool.wake_delay, &wake_delay, __ATOMIC_RELAXED);
+    work_on(job, began + slice, alone ? 0 : began + wake_delay);
     if (job->posted) {
         const int failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
         if (!failed && __atomic_load_n(&job->next, __ATOMIC_RELAXED) < job->chunks) return 0;
         const double waiting = now();
         pthread_mutex_lock(&pool.lock);
         const int gone = helpers_gone(job, began + slice);
-        if (gone) remove_job(job), learn(job, began, waiting);
+        if (gone) remove_job(job), adapt_wake_delay(job, began, waiting);
         pthread_mutex_unlock(&pool.lock);
         if (!gone) return 0;
     }

@@ -189,7 +189,7 @@ class CudaBackend:
         tables.expect(classes, levels=True)
 
     def expect_kernel(self, given: Class, columns: int, real: str) -> None:
-        """The helper generates and compiles it, for later processes."""
+        """Let the helper generate and compile the kernel, for later processes."""
         self._compilers.expect(given, columns, real)
 
     def launch(

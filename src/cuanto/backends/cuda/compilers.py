@@ -67,7 +67,7 @@ class Compilers:
         with self._lock:
             if (key := json.dumps(job)) not in self._futures:
                 job |= {"arch": self.architecture, "options": OPTIONS}
-                self._futures[key] = self._running_helper().submit(job) or _nothing()
+                self._futures[key] = self._running_helper().submit(job) or _no_binary()
 
     def binary(self, source: Source) -> bytes:
         """The machine code, from the cache when it is there."""
@@ -99,8 +99,8 @@ class Compilers:
         return self._running_helper().submit(job) or self._threads.submit(lambda: self.binary(source), LATER)
 
 
-def _nothing() -> Future[bytes]:
-    """A request that nobody can answer."""
+def _no_binary() -> Future[bytes]:
+    """An empty binary, for a request that there is no helper to answer."""
     future: Future[bytes] = Future()
     future.set_result(b"")
     return future

@@ -207,11 +207,11 @@ def _fill_with_nan(function: Callable[..., NDArray[Any]]) -> Callable[..., NDArr
 
 
 def _unwrap(x: Any) -> Any:
-    """The memory behind device arrays, also in sequences; host arrays are refused."""
+    """The memory of device arrays, also of those in sequences; host arrays are refused."""
     if isinstance(x, DeviceArray):
         return x._memory
     if isinstance(x, np.ndarray):
-        raise TypeError("a host array met a device array: copy it with backend.to_device")
+        raise TypeError("host and device arrays cannot be mixed: copy the host array with backend.to_device")
     return type(x)(_unwrap(y) for y in x) if type(x) in (list, tuple) else x
 
 

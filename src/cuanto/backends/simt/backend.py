@@ -109,12 +109,12 @@ class SimtBackend:
         self._kernels[source.hash].launch((blocks_of(source, items),), (source.threads,), scratch, values)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """One after the other."""
+        """Run the launches one after the other."""
         for launch in launches:
             self.launch(launch.program, launch.items, launch.arguments, launch.scratch)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """One launch after the other."""
+        """Run the jobs one after the other."""
         self.launch_all([self._launch_of(job) for job in chain.from_iterable(groups)])
 
     def synchronize(self) -> None:

@@ -1,4 +1,4 @@
-// The functions that kernels call: barriers, warp functions, atomics, arithmetic (behind cuda_on_cpu.h).
+// The functions that kernels call: barriers, warp functions, atomics, arithmetic (included after cuda_on_cpu.h).
 namespace simt {
 
 template <class T>

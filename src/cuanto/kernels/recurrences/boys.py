@@ -1,4 +1,4 @@
-"""The table behind the kernels' Boys function (templates/boys.h), made with exact integer arithmetic.
+"""The table for the Boys function of the kernels (templates/boys.h), computed with exact integer arithmetic.
 
 F_m(T) = exp(-T) sum_k (2T)^k / ((2m+1)(2m+3)...(2m+2k+1)), then (2m+1) F_m = 2T F_(m+1) + exp(-T) downwards
 (S. F. Boys, doi:10.1098/rspa.1950.0036). On the grid T = i/16 every factor is a rational number with a small

@@ -50,8 +50,8 @@ FN VEC mixed(const REAL* c, const VEC* A, const VEC* B) {
     return sum;
 }
 
-// Coulomb interaction of two distributions: a polynomial in A/B, over B, plus one in B/A, over A. Their coefficients are in the
-// table, `shape`: their numbers, and the position of the first.
+// Coulomb interaction of two distributions: a polynomial in A/B, over B, plus one in B/A, over A. `table` has their
+// coefficients, `shape` the numbers of coefficients and the position of the first one.
 template <int I, int J>
 FN VEC repel(const int* shape, const REAL* table, Ratio x, const VEC* A, const VEC* B) {
     const REAL* c = table + shape[2];

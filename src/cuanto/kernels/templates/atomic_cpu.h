@@ -19,7 +19,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                     VEC column[FIELDS], weight = vset(1);
                     for (int field = 0; field < FIELDS; ++field) column[field] = vload(record + field * GROUP + lane);
                     if (triangle && group + 1 == used) {
-                        const VEC ahead = vset(REAL(row - group * GROUP - lane)) - lanes;  // columns left of mine
+                        const VEC ahead = vset(REAL(row - group * GROUP - lane)) - lanes;  // distance from the diagonal
                         weight = vselect(ahead > REAL(0.5), vset(1), vselect(ahead > REAL(-0.5), vset(REAL(0.5)), vset(0)));
                     }
                     Values x;

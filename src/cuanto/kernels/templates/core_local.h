@@ -1,6 +1,6 @@
-// V[pair][t]: potentials sum_j c_j r^(n_j - 2) exp(-z_j r^2) about some centres in the Hermite Gaussians of pairs, in the units of
-// j_collect.h and j_force.h (half of the potential). With FORCES also the forces of Hermite densities H[pair][t] on the centres,
-// to one order less. R[pair][t] is memory for the potential of one centre.
+// V[pair][t]: potentials sum_j c_j r^(n_j - 2) exp(-z_j r^2) about some centres, integrated with the Hermite Gaussians of pairs,
+// in the units of j_collect.h and j_force.h (half of the potential). With FORCES also the forces of Hermite densities
+// H[pair][t] on the centres, to one order less. R[pair][t] is memory for the potential of one centre.
 //
 // The potential of a Gaussian exp(-p s^2) at the distance D is a superposition of exp(-sigma D^2): r^-1 and r^-2 are integrals
 // over Gaussians exp(-s r^2), by quadrature over u in [0, 1] here,

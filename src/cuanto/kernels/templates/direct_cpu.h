@@ -1,4 +1,4 @@
-// Chunks of vectors of kets with all classes of bras; integrals by a kernel for lists.
+// Add chunks of vectors of kets with all classes of bras to J and K; a kernel for lists computes the integrals.
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
     const double largest = largest_density(x);

@@ -1,6 +1,6 @@
 // The gradient of sum_abcd Gamma_abcd (ab|cd) for a list of quartets of shells, one thread per quartet (and column of the
-// bra), for PRODUCTS of the products cd from the one of number FIRST. The generated forces(), for one primitive
-// quartet, stands before this text.
+// bra), for PRODUCTS of the products cd, beginning with number FIRST. The generated forces(), for one primitive quartet,
+// precedes this text.
 
 FN REAL dot(const REAL* a, const REAL* b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 

@@ -3,7 +3,7 @@
 // W_t = (t|P) is known to one order more: d/d(centre of the pair) is sum_t h_t W_(t+1), d/d(A - B) the same with the
 // derivatives of E and W_t. An item is a few pairs of the same two atoms with one of `parts` of the fitting functions, of
 // which there are `width`, padded.
-//   target[x * width + P] and target[3 * width + 3 * atom + x] are what it is added to.
+//   target: derivatives by fitting function, target[x * width + P], and by atom, target[3 * width + 3 * atom + x].
 //   table: rows (t, u, v, 1 or 0 for padding, number of t, numbers of t raised along each axis).
 enum { AT_ONCE = 2 };  // tuples t whose densities use each loaded Gamma
 

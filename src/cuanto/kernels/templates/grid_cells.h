@@ -1,6 +1,6 @@
 // Cell functions s(mu_ij); the share of a point that belongs to its own atom is P_own / sum_i P_i with P_i = prod_j s(mu_ij).
 //
-// The nearest atoms come first in a list (grid_near.h), so that a vanishing product does so at its first factors.
+// The nearest atoms come first in a list (grid_near.h), so that a product that vanishes does so after a few factors.
 #define VANISHED REAL(1e-17)
 #define LEAST_CELL REAL(1e-12)          // smaller shares are zero: far above the rounding errors of the cell functions
 #define REACH REAL(0.64)                // Stratmann: s is 1 below -0.64 and 0 above 0.64

@@ -59,10 +59,17 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
 #endif
 
 #ifdef KERNEL_ATOMS
-// Add the gradient of each point, point[axis][point], to that of the atom which it moves with.
+// Add the sums over functions of `force` to the gradients of the atoms which the points move with.
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) {
-    FOR_ITEMS(g) {
-        UNROLL for (int x = 0; x < 3; ++x) atomicAdd(out + 3 * own[g] + x, point[x * stride + g]);
+    FOR_ITEMS(item) {
+        const INDEX t = item / points, g = item % points, component = tasks * rows * points;
+        const int atom = own[task_point[t] + g];
+        UNROLL for (int x = 0; x < 3; ++x) {
+            const REAL* f = force + x * component + t * rows * points + g;
+            REAL sum = 0;
+            for (INDEX p = 0; p < rows; ++p) sum += f[p * points];
+            atomicAdd(out + 3 * atom + x, sum);
+        }
     }
 }
 #endif

@@ -1,4 +1,4 @@
-// A block of threads for a block of points, one thread each; distances are recomputed.
+// Weights of a block of points by a block of threads, one point for each; distances are recomputed.
 struct Distance {
     const int* list;
     const REAL* atom;

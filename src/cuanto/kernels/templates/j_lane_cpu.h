@@ -1,5 +1,5 @@
-// The J engine on the CPU: a bra is uniform, kets are SIMD lanes. The generated interact() stands
-// before this text; it adds R_(t+s) H_s of one vector of kets to acc[density][t]. Kets come in blocks of KETS lanes, each a record [field][lane].
+// The J engine on the CPU: a bra is uniform, kets are SIMD lanes. The generated interact(), which precedes this text, adds
+// R_(t+s) H_s of one vector of kets to acc[density][t]. Kets come in blocks of KETS lanes, each a record [field][lane].
 // Sums in REAL are added to the double totals after CHUNK blocks.
 extern "C" void ENTRY(PARAMETERS) {
     for (INDEX b = begin; b < end; ++b) {

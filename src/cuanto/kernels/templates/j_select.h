@@ -1,4 +1,4 @@
-// Which pairs of primitives of two kinds can matter: keep[place + item] for pair number skip + item, which is primitive
+// Significant pairs of primitives of two kinds: keep[place + item] for pair number skip + item, which is primitive
 // number / count of the first kind with primitive number % count of the second. The overlap factor, times the largest
 // contraction coefficients, times a bound of the polynomial part (the spread of the product Gaussian, the distance) has to
 // exceed the threshold. Pairs of one kind count once.

@@ -1,6 +1,6 @@
-// The J engine on a GPU: one bra per thread, its potential in registers; tiles of kets are broadcast from shared
-// memory. The generated interact() stands before this text. The kets of a block of bras are split into `chunks` parts, each for a block of
-// threads, whose sums go to out[chunk][density, t][bra] without atomics.
+// The J engine on a GPU: one bra per thread, its potential in registers; tiles of kets are broadcast from shared memory.
+// The generated interact() precedes this text. The kets of a block of bras are split into `chunks` parts, one for each
+// block of threads, whose sums go to out[chunk][density, t][bra] without atomics.
 extern "C" __global__ void __launch_bounds__(THREADS) ENTRY(PARAMETERS) {
     __shared__ REAL tile[TILE * FIELDS];
     const INDEX block = blockIdx.x / chunks, chunk = blockIdx.x % chunks;

@@ -1,5 +1,5 @@
-// McMurchie-Davidson as of Fujii et al., "A parallel computation for McMurchie-Davidson algorithm on the GPU" (2024): a
-// block of threads for one contracted integral (1B1CI, PER_INTEGRAL 1) or one contracted shell quartet (1B1SP, 0).
+// The McMurchie-Davidson scheme as in Fujii et al., "A parallel computation for McMurchie-Davidson algorithm on the GPU"
+// (2024): a block of threads for one contracted integral (1B1CI, PER_INTEGRAL 1) or one contracted shell quartet (1B1SP, 0).
 //
 // The threads share the recursion R_tuv^n, batch by batch (k = t + u + v); a batch needs the two before it, so that three
 // buffers of shared memory are used in rotation, and R_tuv^0 is kept beside them. One text serves every class to l = BLOCK_L:
@@ -9,7 +9,8 @@
 #define BLOCK_L 5
 #define CHUNK 32  // primitive quartets whose Boys functions are evaluated together
 
-// E_t^{ij}, t = 0 .. i + j, along one axis, unrolled for each (i, j). E_t of the next power is h E_(t-1) + shift E_t + (t + 1) E_(t+1), Fujii et al. eq. 6.
+// E_t^{ij}, t = 0 .. i + j, along one axis, unrolled for each (i, j). E_t of the next power is
+// h E_(t-1) + shift E_t + (t + 1) E_(t+1), Fujii et al. eq. 6.
 template <int I, int J>
 FN void expansion(REAL PA, REAL PB, REAL h, REAL* E) {
     REAL e[I + J + 1];
@@ -133,7 +134,7 @@ FN REAL block_sum(REAL value, REAL* room) {
     return room[0];
 }
 
-// The potential of ket monomial g in the Hermite Gaussian (t, u, v) of the bra.
+// The potential of ket monomial g, integrated with the Hermite Gaussian (t, u, v) of the bra.
 FN REAL potential_of(const Side& ket, const REAL* rows, int g, const Tuple& at, const REAL* R) {
     const Monomial m(ket, g);
     REAL sum = 0;
@@ -150,7 +151,7 @@ FN REAL potential_of(const Side& ket, const REAL* rows, int g, const Tuple& at, 
     return sum;
 }
 
-// A bra monomial in that potential.
+// The integral of a bra monomial with that potential.
 FN REAL integral_of(const Side& bra, const REAL* rows, int f, const REAL* potential) {
     const Monomial m(bra, f);
     REAL sum = 0;
@@ -163,7 +164,7 @@ FN REAL integral_of(const Side& bra, const REAL* rows, int f, const REAL* potent
     return sum;
 }
 
-// One primitive quartet into the sums over monomials [column][bra][ket], `at_once` ket monomials at a time.
+// Add one primitive quartet to the sums over monomials [column][bra][ket], `at_once` ket monomials at a time.
 FN void add_quartet(const Side& bra, const Side& ket, const REAL* bra_E, const REAL* ket_E, const REAL* R, int at_once,
                     REAL* potential, const REAL* coefficient, int columns, REAL* acc) {
     const int tuples = tuples_below(bra.order() + 1), bra_count = bra.monomials(), ket_count = ket.monomials();

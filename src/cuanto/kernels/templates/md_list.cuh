@@ -63,7 +63,7 @@ FN void add_potentials(int bra_hermites, int ket_hermites, int all, int there, i
     }
 }
 
-// The bra's functions in the potentials X, into the sums [column][ket][bra].
+// Integrate the bra's functions with the potentials X and add the results to the sums [column][ket][bra].
 FN void add_integrals(int hermites, int functions, int pitch, int tiles, const REAL* E, const REAL* X,
                       const REAL* coefficient, int columns, REAL* acc) {
     for (int task = threadIdx.x; task < functions * tiles; task += blockDim.x) {

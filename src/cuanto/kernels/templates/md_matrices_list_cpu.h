@@ -83,7 +83,8 @@ struct Finish {
     }
 };
 
-// A panel of the bra's E times COUNT columns of R, or of what the kets' E have made of it; `place`: of the Hermite Gaussians.
+// A panel of the bra's E times COUNT columns of R, or of the kets' potentials; `place`: places of the Hermite Gaussians in
+// a column.
 template <int COUNT, class SINK>
 static inline void bra_product(const int* hermite, INDEX hermites, const int* place, const REAL* E, const VEC* R,
                                const int* column, INDEX j0, const SINK& sink) {
@@ -194,7 +195,7 @@ static void potentials(const Matrices& m, const PairPlan& plan, const VEC* E, co
     }
 }
 
-// Axes along which both centres of the kets (of a bra) have the same coordinate.
+// Axes, as bits, along which both centres of a bra, or of all kets of a vector, have the same coordinate.
 static int parity_of(const REAL* distance, INDEX step, INDEX lanes) {
     int parity = 7;
     for (int i = 0; i < 3; ++i)

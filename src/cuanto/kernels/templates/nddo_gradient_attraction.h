@@ -1,4 +1,4 @@
-// -Z sum P_ij times the difference of the interaction with a core, for the products on A.
+// Gradient of -Z sum_ij P_ij times the difference of the interaction with a core, for the products on A.
 FN void pair_gradient(const Pair& x, const Frame& f, const Densities& P, int spins, REAL, Model, VEC* force) {
     Densities dx, dy;
     rotated(0, P, spins, &dx);

@@ -1,4 +1,4 @@
-// 2 sum P_ik (beta_i + beta_k)/2 S_ik and core repulsion.
+// Gradient of 2 sum_ik P_ik (beta_i + beta_k)/2 S_ik and of the core repulsion.
 FN void pair_gradient(const Pair& x, const Frame& f, const Densities& P, int spins, REAL factor, Model model, VEC* force) {
     Densities dx, dy;
     rotated(0, P, spins, &dx);

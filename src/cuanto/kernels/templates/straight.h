@@ -1,5 +1,5 @@
 // Straight-line kernels: one bra with a vector of kets, or with the ket of a thread. The generated functions
-// primitive() and contracted() stand before this text, with WIDTH, BRA_FIELDS, KET_FIELDS, BRA_FUNCTIONS and KET_FUNCTIONS.
+// primitive() and contracted() precede this text, with WIDTH, BRA_FIELDS, KET_FIELDS, BRA_FUNCTIONS and KET_FUNCTIONS.
 #if LANES > 1  // a core has memory for the sums of all contraction columns, which begin with the first primitive quartet
 #define CLEARED false
 #define COLUMNS_AT_ONCE x.columns

@@ -14,7 +14,8 @@ template <int NV> struct Accumulate {
     }
 };
 
-template <int NV> struct Leave {
+// Keeps the results of the ket sweep as the input of the bra sweep.
+template <int NV> struct Middle {
     VEC* middle;  // of this pass
     void operator()(const int* pc, const VEC* value) const {
         VEC* target = middle + (INDEX)pc[1] * NV;
@@ -162,7 +163,7 @@ template <int NV> struct TableWork {
                     for (int i = 0; i < NV; ++i)
                         v[j * NV + i] = vload(distance + (j - sweep.values()) * BLOCK + i * LANES);
                 if (sweep.final()) execute<NV>(sweep, sweep_u[s], v, x.boys_table, make_store(pass));
-                else execute<NV>(sweep, sweep_u[s], v, x.boys_table, Leave<NV>{middle + pass * sweep.outputs() * NV});
+                else execute<NV>(sweep, sweep_u[s], v, x.boys_table, Middle<NV>{middle + pass * sweep.outputs() * NV});
             }
         }
     }

@@ -1,5 +1,5 @@
-// Elementary functions of functionals on vectors, accurate to a few ulp in the ranges that functionals use. The polynomials are Chebyshev fits,
-// errors below 1e-16 of the result; single precision uses the same ones.
+// Elementary functions of functionals on vectors, accurate to a few ulp in the ranges that functionals use. The polynomials
+// are Chebyshev fits with relative errors below 1e-16; single precision uses the same ones.
 #if CUANTO_SINGLE
 #define XC_MANTISSA 23
 #define XC_BIAS 127

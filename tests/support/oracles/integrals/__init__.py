@@ -1,4 +1,4 @@
-"""The slow, obvious NumPy twin of every kernel, written from the papers: the oracle of the tests.
+"""Oracle of all integrals over Gaussians: plain NumPy, written from the papers.
 
 Everything here follows McMurchie and Davidson, J. Comput. Phys. 26, 218 (1978),
 doi:10.1016/0021-9991(78)90092-X, in the notation of Helgaker, Jorgensen and Olsen, Molecular

@@ -12,11 +12,11 @@ import cuanto
 from cuanto import Molecule, Vibrations
 
 WATER = Molecule.from_string("3\nname=water\nO 0 0 0.1273\nH 0 0.7581 -0.5087\nH 0 -0.7581 -0.5087\n")
-"""Near the minimum of HF/STO-3G."""
+"""Water near the minimum of HF/STO-3G."""
 PLANAR = Molecule.from_string(
     "4\nname=ammonia\nN 0 0 0\nH 0 0.9807452 0\nH 0.84935026 -0.4903726 0\nH -0.84935026 -0.4903726 0\n"
 )
-"""Near the planar transition state of PM6."""
+"""Ammonia near the planar transition state of PM6."""
 HF: dict[str, Any] = {"method": "hf", "basis": "sto-3g", "fitting": "none", "backend": "cpu"}
 PM6: dict[str, Any] = {"method": "pm6", "backend": "cpu"}
 

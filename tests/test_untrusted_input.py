@@ -1,4 +1,4 @@
-"""Inputs from strangers: files outside a job's folder, endless files, absurd numbers, names that are not UTF-8."""
+"""Untrusted input: files outside a job's folder, endless files, absurd numbers, names that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def hydrogen() -> cuanto.Molecule:
 # ------------------------------------------------------------------------------------ files that an input may name
 
 
-def asks_for(path: Path, basis: str, **keywords: Any) -> Path:
+def write_input(path: Path, basis: str, **keywords: Any) -> Path:
     model = {"method": "hf", "basis": basis}
     path.write_text(json.dumps({"molecule": SCHEMA, "driver": "energy", "model": model, "keywords": keywords}))
     return path
@@ -69,10 +69,10 @@ OUTSIDE = ["../secret.nw", "{}/secret.nw", "link.nw", "/etc/passwd", "~/x.nw"]
 @pytest.mark.parametrize("basis", OUTSIDE)
 @pytest.mark.parametrize("key", ["basis", "auxbasis"])
 def test_a_qcschema_input_reads_no_file_outside(basis: str, key: str, folder: Path) -> None:
-    """On the command line, in a job, and through `cuanto.compute`."""
+    """Files outside are refused on the command line, in a job, and through `cuanto.compute`."""
     named = basis.format(folder.parent)
     chosen = {"basis": named} if key == "basis" else {"basis": "sto-3g", "auxbasis": named}
-    path = asks_for(folder / "in.json", **chosen)
+    path = write_input(folder / "in.json", **chosen)
     with pytest.raises(InputError, match=f"{key} .* is a file outside the folder of the input: copy it there, or name"):
         choose_model(read_source(str(path)), Model())
     (folder / "job.toml").write_text("molecule = 'in.json'\nbackend = 'cpu'\n")
@@ -84,13 +84,13 @@ def test_a_qcschema_input_reads_no_file_outside(basis: str, key: str, folder: Pa
 
 
 def test_a_qcschema_input_may_name_its_own_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = asks_for(folder / "in.json", "own.nw")
+    path = write_input(folder / "in.json", "own.nw")
     assert choose_model(read_source(str(path)), Model()).basis == "own.nw"
-    assert choose_model(read_source(str(asks_for(path, "../secret.nw"))), Model(basis="sto-3g")).basis == "sto-3g"
+    assert choose_model(read_source(str(write_input(path, "../secret.nw"))), Model(basis="sto-3g")).basis == "sto-3g"
     (folder / "job.toml").write_text("molecule = 'in.json'\nbackend = 'cpu'\nfitting = 'none'\n")
     monkeypatch.chdir("/")
-    assert run_job(read_job(asks_for(path, "own.nw").with_name("job.toml"), quiet=True)) == 0
-    asks_for(path, "../secret.nw")
+    assert run_job(read_job(write_input(path, "own.nw").with_name("job.toml"), quiet=True)) == 0
+    write_input(path, "../secret.nw")
     assert run_job(read_job(folder / "job.toml", anywhere=True, quiet=True)) == 0
 
 
@@ -128,9 +128,9 @@ def test_devices_and_pipes_are_read_in_bounded_time(tmp_path: Path, monkeypatch:
         cuanto.Molecule.from_file("/dev/zero")
     os.mkfifo(pipe := tmp_path / "pipe.xyz")
     begin = time.monotonic()
-    with pytest.raises(InputError, match="nothing came out of the pipe for"):
+    with pytest.raises(InputError, match="the pipe delivered no data for"):
         cuanto.Molecule.from_file(pipe)
-    with pytest.raises(InputError, match="nothing came out of the pipe for"):
+    with pytest.raises(InputError, match="the pipe delivered no data for"):
         cuanto.read(pipe)
     assert time.monotonic() - begin < 10
 
@@ -169,7 +169,7 @@ def rows(count: int, exponent: float = 0.1) -> str:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (rows(300), "a shell of 300 primitives: 100 are possible"),
+        (rows(300), "a shell of 300 primitives is too large: the limit is 100"),
         ("H S\n 1e-308 1.0\n", "exponents from 1e-308 to 1e-308: 1e-08 to 1e\\+15 are possible"),
         ("H S\n 1e300 1.0\n", "exponents from 1e\\+300"),
         ("H P\n 1.0 1.0\n", "a basis without s functions cannot hold the superposed atoms: use guess=core"),
@@ -203,7 +203,7 @@ def test_p_functions_alone_work_with_the_core_guess(basis: str, folder: Path, hy
     [{"field": [0, 0, 1e308]}, {"point_charges": ([1e300], [[0, 0, 9]])}, {"point_charges": ([1], [[0, 0, 1e99]])}],
 )
 def test_absurd_surroundings_are_refused(given: dict[str, Any], hydrogen: cuanto.Molecule) -> None:
-    with pytest.raises(InputError, match=r"is too large, .* atomic units are possible"):
+    with pytest.raises(InputError, match=r"is too large, the limit is .* atomic units"):
         cuanto.energy(hydrogen, "hf", "sto-3g", **FAST, **given)
 
 
@@ -217,13 +217,13 @@ def test_real_in_qcschema(real: object) -> None:
 
 
 def test_a_name_that_is_not_utf8_does_not_stop_a_table(tmp_path: Path, hydrogen: cuanto.Molecule) -> None:
-    strange = os.fsdecode(b"\xff.xyz")
-    row = Row(Entry(strange, hydrogen, Model("pm6"), file=strange), energy=-1.0)
+    not_utf8 = os.fsdecode(b"\xff.xyz")
+    row = Row(Entry(not_utf8, hydrogen, Model("pm6"), file=not_utf8), energy=-1.0)
     for ending in ("csv", "jsonl", "parquet"):
         Table(tmp_path / f"t.{ending}").write([row])
     assert "\\udcff.xyz" in (tmp_path / "t.csv").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "t.jsonl").read_text())["file"] == "\\udcff.xyz"
-    write_text(tmp_path / "page.html", strange)
+    write_text(tmp_path / "page.html", not_utf8)
     assert (tmp_path / "page.html").read_text() == "\\udcff.xyz"
 
 
@@ -272,8 +272,8 @@ def test_a_disk_that_is_full_while_a_checkpoint_is_written(tmp_path: Path) -> No
     assert read_checkpoint(path).converged and [one.name for one in tmp_path.iterdir()] == ["a.h5"]
 
 
-def resealed(path: Path, change: Callable[[Any], None]) -> None:
-    """Change the data of a checkpoint and compute its digest anew."""
+def modify(path: Path, change: Callable[[Any], None]) -> None:
+    """Change the data of a checkpoint and give it the matching digest."""
     content = path.read_bytes()
     path.write_bytes(content[: -len(SEAL) - 32])
     with h5py.File(path, "r+") as file:
@@ -306,13 +306,15 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_resealed_checkpoint_is_refused(change: str, tmp_path: Path, hydrogen: cuanto.Molecule) -> None:
+def test_a_modified_checkpoint_with_a_new_digest_is_refused(
+    change: str, tmp_path: Path, hydrogen: cuanto.Molecule
+) -> None:
     from cuanto.scf.checkpoint import Checkpoint
 
     result = cuanto.energy(hydrogen, "hf", "sto-3g", **FAST)
     assert isinstance(result, cuanto.methods.GaussianResult)
     Checkpoint(path := tmp_path / "a.h5", hydrogen, result.basis, "rhf", result.backend)(result.state)
-    resealed(path, CHANGES[change])
+    modify(path, CHANGES[change])
     try:
         found = cuanto.energy(hydrogen, "hf", "sto-3g", guess=path, **FAST)
         assert found.energy == pytest.approx(result.energy)
