@@ -123,7 +123,8 @@ def run(tasks: list[Task], options: argparse.Namespace) -> None:
 
 def merge(options: argparse.Namespace) -> None:
     """Merge the records of the processes into one for each benchmark."""
-    work, place = Path(options.work), "h200" if options.backend == "cuda" else "cpu"
+    work = Path(options.work)
+    place = "h200" if options.backend == "cuda" else "cpu"
     parts = {lane: [json.loads(path.read_text()) for path in sorted((work / lane).glob("*.json"))] for lane in LANES}
     if parts["baker"] or parts["peer"]:
         rows: dict[str, dict[str, Any]] = {}

@@ -14,8 +14,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
 sys.path.insert(0, str(ROOT / "src"))
+BASIS_PATH = os.pathsep.join(str(folder / "basis") for folder in (DATA, ROOT / "benchmarks" / "data"))
 # Basis sets from files: the same numbers everywhere, even if the Basis Set Exchange is not installed.
-os.environ.setdefault("CUANTO_BASIS_PATH", str(DATA / "basis"))
+os.environ.setdefault("CUANTO_BASIS_PATH", BASIS_PATH)
 
 
 def geometry(name: str) -> Path:

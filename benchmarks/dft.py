@@ -178,7 +178,8 @@ def warm_runs(row: dict[str, Any], call: Any, options: argparse.Namespace, backe
     row["best"] = min(row["warm"])
     result = runs[-1][1]
     row |= {"energy": result.energy, "iterations": result.iterations, "converged": result.converged}
-    row["notes"], row["troubles"] = list(result.notes), [] if result.converged else ["did not converge"]
+    row["notes"] = list(result.notes)
+    row["troubles"] = [] if result.converged else ["did not converge"]
     seconds, profiled = timed(lambda: call(profile=True))
     row["steps"] = dict(profiled.timings.seconds)
     # "grid: weights" is a part of "grid"

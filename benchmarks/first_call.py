@@ -61,7 +61,7 @@ def main() -> None:
 
     backend = get_backend(options.backend)
     record: dict[str, Any] = {"benchmark": "first_call", "machine": machine(backend)}
-    run(IMPORT)  # byte code
+    run(IMPORT)  # writes the byte code, so that the next import is faster
     record["import_seconds"] = min(run(IMPORT) for _ in range(3))
     water = str(geometry("water_01"))
     for name, code in (("", INTEGRALS), ("gradient_", GRADIENT)):

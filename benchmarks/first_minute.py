@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from cold_profile import STEPS, Profile
-from common import DATA, ROOT, geometry, machine, save
+from common import BASIS_PATH, ROOT, geometry, machine, save
 
 OWN = ROOT / "benchmarks" / "data"
 
@@ -102,8 +102,7 @@ def environment(folder: Path) -> dict[str, str]:
     """Environment variables that put all caches into a folder and name the basis files of tests and benchmarks."""
     paths = {"CUANTO_CACHE": "cuanto", "CUPY_CACHE_DIR": "cupy", "CUDA_CACHE_PATH": "driver"}
     made = {name: str(folder / place) for name, place in paths.items()}
-    basis = os.pathsep.join((str(DATA / "basis"), str(OWN / "basis")))
-    return {**os.environ, **made, "PYTHONPATH": str(ROOT / "src"), "CUANTO_BASIS_PATH": basis}
+    return {**os.environ, **made, "PYTHONPATH": str(ROOT / "src"), "CUANTO_BASIS_PATH": BASIS_PATH}
 
 
 def run(name: str, backend: str, folder: Path, sampled: bool, repeat: int = 0) -> dict[str, Any]:

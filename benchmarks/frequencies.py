@@ -122,7 +122,8 @@ def allowed(wavenumbers: Any, method: str) -> Any:
 
 def run_case(name: str, method: str) -> dict[str, Any]:
     """Measure one case."""
-    molecule, options = molecule_of(name), {} if method == "hf" else {"grid": GRID}
+    molecule = molecule_of(name)
+    options = {} if method == "hf" else {"grid": GRID}
     begin = time.perf_counter()
     ours = cuanto.frequencies(molecule, method, BASIS, fitting="none", backend="cpu", **options)
     seconds = time.perf_counter() - begin

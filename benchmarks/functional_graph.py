@@ -41,7 +41,7 @@ def by_sympy(functional: Any) -> dict[str, float]:
     """Seconds of the three steps, and operations of the result."""
     import sympy
 
-    sys.path.insert(0, str(ROOT / "tests" / "support"))  # the test oracle
+    sys.path.insert(0, str(ROOT / "tests" / "support"))  # for the oracle of functionals
 
     from cuanto.kernels.ir import Stage
     from oracles.functionals import evaluate

@@ -102,7 +102,7 @@ def sweep(names: list[str], shares: list[float], backend: Any, record: dict[str,
         molecule = cuanto.Molecule.from_xyz(geometry(name))
         basis, aux = cuanto.Basis("def2-svp", molecule), cuanto.Basis(AUX, molecule)
         tight = {"energy_tolerance": 1e-10}
-        run(molecule, basis, aux, backend, **tight)  # loads kernels
+        run(molecule, basis, aux, backend, **tight)  # compiles and loads kernels
         whole, needed = run(molecule, basis, aux, backend, **tight), expected_bytes(basis, aux, backend)
         show({"molecule": name} | whole)
         for share in shares:

@@ -42,7 +42,7 @@ from cuanto.kernels.recurrences.components import function_count
 SCHEDULES = {"1B1CI": "block-per-integral", "1B1SP": "block-per-quartet"}
 PAPER = {  # seconds of 1B1CI and 1B1SP on an A100, integrals as printed
     "H/cc-pvdz": (0.001, 0.001, 120),
-    "H/cc-pvtz": (0.004, 0.020, 1_035),  # printed; the formula gives 7,260
+    "H/cc-pvtz": (0.004, 0.020, 1_035),  # as printed; the formula gives 7,260 integrals
     "H/cc-pvqz": (0.054, 0.294, 198_765),
     "H/cc-pv5z": (0.976, 3.742, 3_088_855),
     "H/cc-pv6z": (14.874, 38.545, 32_012_001),

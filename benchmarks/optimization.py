@@ -183,7 +183,7 @@ def caffeine(options: argparse.Namespace, record: dict[str, Any]) -> int:
     molecule = cuanto.Molecule.from_xyz(geometry("caffeine"))
     start = cuanto.optimize(molecule, "pm6").molecule
     given = {"method": "b3lyp-d3bj", "basis": "def2-svp", "backend": options.backend}
-    warm = cuanto.gradient(start, **given)  # kernels are compiled
+    warm = cuanto.gradient(start, **given)  # compiles the kernels
     seconds = []
     for _ in range(options.repeats):
         begin = time.perf_counter()

@@ -84,7 +84,7 @@ def reference_energy(system: System) -> float | None:
     for file in ("rhf_ccpvdz", "rhf_sto3g_631gss"):
         for record in json.loads((DATA / f"{file}.json").read_text()):
             found = tuple(record[key] for key in ("molecule", "basis", "auxbasis", "cartesian"))
-            if found == wanted and "exact K" not in record["fitting"]:  # that fits J alone
+            if found == wanted and "exact K" not in record["fitting"]:  # records with exact K fit only J
                 return float(record["energy"])
     return None
 

@@ -96,7 +96,8 @@ def accuracy(found: dict[str, Record]) -> str:
     """Energies on the CPU, against PySCF and the GPU, and the difference between the two versions of the thesis."""
     if "cpu" not in found:
         raise SystemExit("the table of accuracy needs scf_thesis_cpu.json: run scf.py --thesis first")
-    cpu, cuda = by_molecule(found["cpu"]), by_molecule(found["cuda"]) if "cuda" in found else None
+    cpu = by_molecule(found["cpu"])
+    cuda = by_molecule(found["cuda"]) if "cuda" in found else None
     ours = ["GPU and CPU differ by"] if cuda else []
     rows = []
     for thesis in thesis_rows():

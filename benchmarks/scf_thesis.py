@@ -55,7 +55,7 @@ def run_molecule(name: str, options: argparse.Namespace, backend: Any) -> dict[s
     for trouble in found["troubles"]:
         print(f"  *** {trouble} ***", flush=True)
     if not options.no_profile:
-        builds = result.iterations + 1  # one for the density of the guess
+        builds = result.iterations + 1  # one more for the guess
         found["j"] = profile_j(basis, aux, result.state.D_spq, backend, builds, options.repeat)
     return found
 

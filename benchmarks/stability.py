@@ -74,12 +74,12 @@ def pyscf_curvature(found: Any) -> float:
     mole = pyscf_mole(mol, found.basis)
     mole.charge, mole.spin = mol.charge, mol.multiplicity - 1
     mole.build(dump_input=False)
-    name = found.method.lower().removeprefix("u").removeprefix("r") if found.method != "r2scan" else "r2scan"
-    if name == "hf":
+    name = found.method.lower().removeprefix("u")
+    if name in ("hf", "rhf"):
         field = scf.UHF(mole) if unrestricted else scf.RHF(mole)
     else:
         field = dft.UKS(mole) if unrestricted else dft.RKS(mole)
-        field.xc, field.grids.level = {"2scan": "r2scan"}.get(name, name), 4
+        field.xc, field.grids.level = name, 4
     pick = (lambda array: np.array(array)) if unrestricted else (lambda array: np.array(array[0]))
     field.mo_coeff, field.mo_occ, field.mo_energy = (
         pick(array) for array in (found.coefficients, found.occupations, found.orbital_energies)
@@ -113,16 +113,15 @@ def measure(name: str, atoms: str, multiplicity: int, method: str) -> dict[str, 
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """Who is right about a case."""
+    """Which program is right about a case, if they disagree."""
     limit = -GRID_CURVATURE if "hf" not in row["case"] else -5e-6
     if abs(row["curvature"] - row["pyscf"]) < SAME or (row["curvature"] > limit and row["pyscf"] > limit):
         return "same"
-    gained = row["gain"] > MIN_GAIN
-    return (
-        "ours"
-        if gained == (row["curvature"] < limit) and gained != (row["pyscf"] < limit)
-        else ("both unstable" if row["curvature"] < limit and row["pyscf"] < limit and gained else "PySCF")
-    )
+    saddle = row["gain"] > MIN_GAIN
+    ours, theirs = row["curvature"] < limit, row["pyscf"] < limit
+    if saddle == ours and saddle != theirs:
+        return "ours"
+    return "both unstable" if saddle and ours and theirs else "PySCF"
 
 
 def show(row: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import DATA, ROOT, geometry, machine, save
+from common import BASIS_PATH, ROOT, geometry, machine, save
 
 CASES: dict[str, tuple[Path, str, str, dict[str, Any]]] = {
     "sulfur dioxide": (ROOT / "benchmarks" / "data" / "sulfur_dioxide.xyz", "hf", "cc-pvqz", {"fitting": "none"}),
@@ -52,8 +52,7 @@ def measure(name: str) -> dict[str, Any]:
     """One case in a new process with an empty cache."""
     file, method, basis, options = CASES[name]
     with tempfile.TemporaryDirectory() as cache:
-        paths = os.pathsep.join(str(folder) for folder in (DATA / "basis", ROOT / "benchmarks" / "data" / "basis"))
-        given = {"CUANTO_CACHE": cache, "PYTHONPATH": str(ROOT / "src"), "CUANTO_BASIS_PATH": paths}
+        given = {"CUANTO_CACHE": cache, "PYTHONPATH": str(ROOT / "src"), "CUANTO_BASIS_PATH": BASIS_PATH}
         command = [sys.executable, "-c", CHILD, json.dumps([str(file), method, basis, options])]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **given})
     if done.returncode:

@@ -4,9 +4,11 @@
     python benchmarks/two_versions.py ../before . --backend cuda --json FILE
     taskset -c 0,1 python benchmarks/two_versions.py ../before . --backend cpu
     python benchmarks/two_versions.py ../before . --timing-geometries --backend cuda --json FILE
+    python benchmarks/two_versions.py ../before . --together --rounds 4 --repeat 5 --backend cuda
 
 Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
-cached by then) and then `--repeat` times. `first call` is a process from an empty kernel cache, integrals of water.
+cached by then) and then `--repeat` times; with `--together` all cases but `first call`, which is left out, share a
+process, which takes less time on the whole. `first call` is a process from an empty kernel cache, integrals of water.
 `--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead, all in one process.
 Energies that differ by more than 1e-8 Hartree end in exit status 1.
 """
@@ -123,6 +125,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=CASES | TIMING_GEOMETRIES, help="these cases")
     parser.add_argument("--timing-geometries", action="store_true", help="the nine molecules of MOPAC's timings")
+    parser.add_argument("--together", action="store_true", help="run all cases in one process of each checkout")
     parser.add_argument("--json", help="write the result here")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
@@ -131,7 +134,9 @@ def main() -> None:
     chosen = given.only or (list(TIMING_GEOMETRIES) if given.timing_geometries else usual)
     record = {"benchmark": "two_versions", "machine": machine(get_backend(given.backend)), "cases": []}
     trees = given.before.resolve(), given.after.resolve()
-    for cases in [chosen] if given.timing_geometries else [[case] for case in chosen]:
+    if given.together:
+        chosen = [case for case in chosen if case != FIRST_CALL]
+    for cases in [chosen] if given.timing_geometries or given.together else [[case] for case in chosen]:
         record["cases"] += compare(trees, cases, given.backend, given.rounds, given.repeat)
         save(given.json, record)
     if any(row["energy_difference"] > SAME_ENERGY for row in record["cases"]):

@@ -123,7 +123,7 @@ def test_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ase(capsys: pytest.CaptureFixture[str]) -> None:
     energy, waves = run("08_ase", capsys)
     assert energy == pytest.approx(-319.0775, abs=1e-3)
-    assert len(waves) == 3  # of water
+    assert len(waves) == 3  # water has three vibrations
 
 
 def test_own_integral_equals_pyscf(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,7 @@ def test_a_full_disk_does_not_stop_tables(step: str, folder: Path, monkeypatch: 
         cache.flush()
     assert not list(folder.iterdir())
     for damage in (None, b"", b"no archive", 0.3, 0.9):
-        again = make(*arguments)  # kept, damaged, made again
+        again = make(*arguments)  # made again if the stored one is damaged
         cache.flush()
         (path,) = folder.glob("*.npz")
         for one, other in zip(result.programs, again.programs, strict=True):
@@ -119,11 +119,11 @@ run(sys.argv[1:])
 
 
 def test_results_on_a_nearly_full_disk(tmp_path: Path) -> None:
-    """The kernel itself refuses to let any file grow beyond 500 bytes."""
+    """The operating system lets no file grow beyond 500 bytes."""
     (tmp_path / "h2.xyz").write_text(H2)
     (tmp_path / "h2.json").write_text("what was there")
     command = [sys.executable, "-c", LIMITED, "energy", "h2.xyz", *CALL, "--json", "h2.json"]
-    get_backend("cpu")  # its kernels are in the cache
+    get_backend("cpu")  # compile the kernels before files are limited
     cuanto.energy(cuanto.Molecule.from_string(H2), "hf", "sto-3g", fitting="none", backend="cpu")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr == "cuanto: cannot write h2.json: File too large\n"

@@ -76,7 +76,8 @@ def test_a_qcschema_input_reads_no_file_outside(basis: str, key: str, folder: Pa
     with pytest.raises(InputError, match=f"{key} .* is a file outside the folder of the input: copy it there, or name"):
         choose_model(read_source(str(path)), Model())
     (folder / "job.toml").write_text("molecule = 'in.json'\nbackend = 'cpu'\n")
-    problem = "does not exist" if named.startswith("~") else "is outside the folder of the job"  # a folder called ~
+    # In a job, ~ is the name of a folder.
+    problem = "does not exist" if named.startswith("~") else "is outside the folder of the job"
     with pytest.raises(InputError, match=problem):
         run_job(read_job(folder / "job.toml", quiet=True))
     failed = cuanto.compute(json.loads(path.read_text()))
@@ -115,7 +116,7 @@ def test_an_edited_set_of_the_search_path_is_another_calculation(
     (tmp_path / "mine.nw").write_text("H S\n 1.1 1.0\n")
     after = keys()
     assert after[0] != before[0] and after[1] != before[1] and after[2] == before[2]
-    (tmp_path / "mine.O.nw").write_text("O S\n 1.1 1.0\n")  # of another element
+    (tmp_path / "mine.O.nw").write_text("O S\n 1.1 1.0\n")  # a set for an element that the molecule lacks
     assert keys() == after
 
 

@@ -107,7 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=tuple(FILES), default="gradient", help="which references")
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--only", default="", help="part of a row's name")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of rows' names")
     parser.add_argument("--again", action="store_true", help="compute rows of the file again")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/SET_references_BACKEND.json")
     options = parser.parse_args()
@@ -117,7 +117,7 @@ def main() -> int:
     kept: dict[str, Row] = {row["row"]: row for row in there if row["row"] in known}
     record: Row = {"benchmark": f"{options.set}_references", "machine": machine(get_backend(options.backend))}
     for row in references(options.set):
-        if key(row) in kept or options.only not in key(row):
+        if key(row) in kept or not any(part in key(row) for part in options.only):
             continue
         made = kept[key(row)] = compare(row, options.backend)
         words = f"energy {made['energy_difference']:+.1e} Hartree, "

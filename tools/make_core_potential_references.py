@@ -145,6 +145,23 @@ def dicarbonyl(centre: str) -> Atoms:
     return atoms
 
 
+def bipyridines(centre: str, number: int) -> Atoms:
+    """Atoms of the centre and of the first bipyridine molecules of tris(bipyridine)ruthenium (benchmarks/data)."""
+    lines = (ROOT / "benchmarks" / "data" / "ru_bpy3.xyz").read_text().splitlines()[3 : 3 + 20 * number]
+    atoms: Atoms = [(centre, (0.0, 0.0, 0.0))]
+    for symbol, *place in (line.split() for line in lines):
+        x, y, z = map(float, place)
+        atoms.append((symbol, (x, y, z)))
+    return atoms
+
+
+def dichloride(centre: str, length: float) -> Atoms:
+    """Two bipyridine molecules, and chlorine atoms where a third one would have its nitrogen atoms."""
+    third = [np.array(place) for symbol, place in bipyridines(centre, 3)[41:] if symbol == "N"]
+    chlorides: Atoms = [("Cl", tuple((length * r / np.linalg.norm(r)).tolist())) for r in third]
+    return bipyridines(centre, 2) + chlorides
+
+
 MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "KH": (diatomic("K", "H", 2.24), 0, 1),
     "CaF": (diatomic("Ca", "F", 1.97), 0, 2),
@@ -165,6 +182,7 @@ MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "RuO4": (tetrahedral("Ru", "O", 1.71), 0, 1),
     "Ru(NH3)6 2+": (ammines("Ru", 2.14, 6), 2, 1),
     "Ru(C5H5)2": (metallocene("Ru", 2.20), 0, 1),
+    "Ru(bpy)3 2+": (bipyridines("Ru", 3), 2, 1),
     "RhH": (diatomic("Rh", "H", 1.54), 0, 3),
     "PdCO": (linear("Pd", 0.0, "C", 1.84, "O", 2.98), 0, 1),
     "AgH": (diatomic("Ag", "H", 1.62), 0, 1),
@@ -193,6 +211,7 @@ MOLECULES: dict[str, tuple[Atoms, int, int]] = {
     "PtCl4 2-": (square("Pt", "Cl", 2.33), -2, 1),
     "cisplatin": (cisplatin(), 0, 1),
     "Pt(NH3)6 4+": (ammines("Pt", 2.07, 6), 4, 1),
+    "Pt(bpy)2Cl2 2+": (dichloride("Pt", 2.32), 2, 1),
     "AuCl": (diatomic("Au", "Cl", 2.20), 0, 1),
     "AuH": (diatomic("Au", "H", 1.52), 0, 1),
     "HgCl2": (linear("Hg", 0.0, "Cl", 2.25, "Cl", -2.25), 0, 1),
@@ -229,6 +248,8 @@ CASES = """
     RuO4 / pbe / def2-tzvp / j
     Ru(NH3)6 2+ / rhf / def2-svp / jk
     Ru(C5H5)2 / rhf / def2-svp / jk
+    Ru(bpy)3 2+ / rhf / def2-svp / jk
+    Ru(bpy)3 2+ / pbe / def2-svp / j
     RhH / uhf / def2-tzvp / none
     PdCO / b3lyp / def2-svp / none
     AgH / rhf / cc-pvtz-pp+cc-pvtz / none
@@ -268,6 +289,8 @@ CASES = """
     PtCl4 2- / rhf / lanl2dz / none
     cisplatin / b3lyp / def2-svp / jk
     Pt(NH3)6 4+ / rhf / def2-svp / jk
+    Pt(bpy)2Cl2 2+ / rhf / def2-svp / jk
+    Pt(bpy)2Cl2 2+ / pbe / def2-svp / j
     AuCl / rhf / def2-svp / none
     AuCl / pbe / def2-svp / j
     AuH / rhf / cc-pvtz-pp+cc-pvtz / none

@@ -79,6 +79,12 @@ def hartree_fock(backend: str) -> list[float]:
     ]
 
 
+def high_momenta(backend: str) -> list[float]:
+    """Quartets by blocks of threads: contracted functions and momenta to g."""
+    fluoride = cuanto.Molecule.from_string("2\nHF\nF 0 0 0\nH 0 0.1 0.91\n")
+    return [cuanto.energy(fluoride, "hf", "cc-pvqz", backend=backend, fitting="none", max_iterations=2).energy]
+
+
 def gradients(backend: str) -> list[float]:
     """Forces of electrostatics, direct and fitted exchange at both ranges, functions, points and weights of a grid."""
     water, found = molecule("water_01"), []
@@ -110,6 +116,7 @@ FAMILIES: dict[str, Callable[[str], list[float]]] = {
     "functionals": functionals,
     "attenuated": attenuated,
     "hartree_fock": hartree_fock,
+    "high_momenta": high_momenta,
     "gradients": gradients,
     "core_potentials": core_potentials,
 }

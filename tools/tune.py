@@ -6,7 +6,7 @@
 
 `numbers`: the case of a number is timed with its current value and with that multiplied by each of --factors, each in a
 separate process; the fastest value is written with machine and date if it is faster by more than --gain. Run it on an
-idle machine, then the tests: kernels whose texts have the number change (`python tests/support/golden.py`).
+idle machine. Kernels whose text contains a number change with it: run `python tests/support/golden.py`, then the tests.
 `algorithms`: Head-Gordon-Pople and McMurchie-Davidson for every class of three- or four-centre integrals; the ratios of
 their times are added to the file. All times are printed, --json keeps them as well.
 """
@@ -41,8 +41,11 @@ from cuanto.integrals.segments import SegmentClass  # noqa: E402
 from cuanto.kernels.build import class_name, cost_of  # noqa: E402
 
 RESULT_NUMBERS = 12_000_000
+"""Approximate number of integrals computed for a class."""
 PRIMITIVES = (1, 3)
+"""Numbers of primitives of a shell."""
 STRAIGHT_LIMIT = 9000
+"""Operations above which a straight-line kernel is not tried."""
 FILES = ROOT / "src" / "cuanto" / "tuning"
 WARM_RUNS = 3
 
@@ -257,7 +260,7 @@ def tune_algorithms(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    numbers = commands.add_parser("numbers", help="single numbers, each by its case")
+    numbers = commands.add_parser("numbers", help="tune numbers, one after the other")
     numbers.add_argument("names", nargs="*", help="names of numbers (default: all)")
     numbers.add_argument("--factors", type=float, nargs="*", default=[0.5, 2.0])
     numbers.add_argument("--gain", type=float, default=0.03, help="smallest fraction of the time that must be saved")

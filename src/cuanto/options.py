@@ -213,7 +213,8 @@ class ScfOptions:
     diagonaliser: str = choice(
         "auto",
         ("auto", "full", "pseudo"),
-        "Full diagonalisation, rotations between occupied and virtual orbitals (pseudo), or whichever is faster.",
+        "Full diagonalisation, rotations between occupied and virtual orbitals (pseudo), or the faster of both (auto). "
+        "Semiempirical methods also have sp2, purification of the density.",
     )
     variant: str = choice(
         "auto", ("auto", *VARIANTS), "Variant of the rotations; block is cheaper, but converges less far."
@@ -222,10 +223,12 @@ class ScfOptions:
         "auto",
         ("auto", "diis", "adiis", "descent", "none"),
         "DIIS; ADIIS (interpolation that lowers the energy); direct minimisation until DIIS is safe (descent); auto: "
-        "DIIS, rescued by ADIIS and, where that does not help, by descent and Newton steps.",
+        "DIIS, then ADIIS if it oscillates, then descent and Newton steps if that does not help.",
     )
     history: int = number(8, 2, 12, "Matrices that ADIIS keeps; DIIS keeps 1.5 times as many.")
-    damping: float = number(0.0, 0.0, 0.95, "Fraction of the last Fock matrix that is kept far from convergence.")
+    damping: float = number(
+        0.0, 0.0, 0.95, "Fraction of the last Fock matrix mixed into the new one, far from convergence."
+    )
     level_shift: float = number(0.0, 0.0, 100.0, "Shift of the energies of virtual orbitals.", unit="Hartree")
     smearing: float = number(0.0, 0.0, 1.0, "k_B T of a Fermi distribution.", unit="Hartree")
     occupations: Sequence[Sequence[float]] | None = option(
@@ -250,8 +253,9 @@ class ScfOptions:
         "auto",
         ("auto", "none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
-        "follow for atoms with open d or f shells, where DIIS has failed, and in semiempirical methods for transition "
-        "metals, lanthanides and noble gases (up to 2000 orbitals), otherwise none.",
+        "follow for atoms with open d or f shells, for restricted molecules with such atoms unless they move, where "
+        "DIIS has failed, and in semiempirical methods for transition metals, lanthanides and noble gases (up to 2000 "
+        "orbitals), otherwise none.",
     )
     search: str = choice(
         "auto",

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from atomic_cases import MODELS, TIGHT, entries, fermi_nucleus, occupation, stored, table_atom, table_basis
+from atomic_cases import (
+    MODELS,
+    TIGHT,
+    entries,
+    fermi_potential,
+    numerical_entries,
+    occupation,
+    stored,
+    table_atom,
+    table_basis,
+)
 from cuanto.atomic import (
     SPEED_OF_LIGHT,
     Atom,
@@ -21,7 +31,6 @@ from cuanto.atomic import (
     Repulsion,
     ScfSettings,
     even_tempered,
-    one_electron,
     rms_radius,
     solve,
 )
@@ -80,6 +89,9 @@ NEIGHBOUR = {"Ce": "Pr", "Gd": "Eu", "Tb": "Dy", "Ho": "Dy"}
 WIDE = [(0.01, 1e13), (0.02, 1e11), (0.02, 3e6), (0.03, 3e5), (0.03, 3e5)]
 """Smallest and largest exponents of S+, P-, P+, D-, D+ at the limit: a point nucleus needs tight ones for j = 1/2."""
 
+WIDE_LIGHT = [(0.006, 1e10), (0.008, 3e9), (0.02, 1e7)]
+"""The same by momentum for finite nuclei of light atoms."""
+
 
 def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.float64]:
     return even_tempered(smallest, ratio, int(np.log(largest / smallest) / np.log(ratio)) + 1)
@@ -92,7 +104,7 @@ def even_tempered_basis(ends: list[tuple[float, float]]) -> AtomBasis:
 
 def limit_basis(l_max: int) -> AtomBasis:
     """More exponents than a light atom with a Gaussian nucleus needs."""
-    return even_tempered_basis([(0.006, 1e10), (0.008, 3e9), (0.02, 1e7)][: l_max + 1])
+    return even_tempered_basis(WIDE_LIGHT[: l_max + 1])
 
 
 @pytest.mark.parametrize("symbol", sample(list(entries()), 5, always=ROUNDED))
@@ -248,55 +260,27 @@ def test_the_stored_limit_of_argon_is_too_high() -> None:
         assert limit - result.energy > 2 * uncertainty
 
 
-@pytest.mark.parametrize(("symbol", "configuration"), [("N", "1s2 2s2 2p3"), ("B", "1s2 2p3")])
-def test_a_published_numerical_program(symbol: str, configuration: str) -> None:
-    """DBSR_HF's averages, with a nucleus of the same root mean square radius (N: 2.5582 fm)."""
-    literature = LITERATURE[symbol]
-    basis = limit_basis(1)
-    size = Nucleus.size_of("gaussian", 2.5582 / 52917.7249) if symbol == "N" else None
-    atom = Atom(Nucleus({"N": 7, "B": 5}[symbol], "gaussian", size), basis, occupation(configuration, basis))
-    result = solve(atom, TIGHT, "cpu")
-    assert result.energy == pytest.approx(literature["energy"], abs=3e-8)
-    table_of = {one.label: one for one in result.spinors}
-    for label, energy in literature["spinors"].items():
-        assert table_of[label].energy == pytest.approx(energy, abs=5e-7)
-    for label, r in literature.get("r", {}).items():
-        assert table_of[label].r == pytest.approx(r, abs=6e-4)
-
-
 @pytest.mark.parametrize(
-    ("symbol", "configuration", "ends", "rms", "rel"),
+    ("symbol", "ends", "rel"),
     [
-        ("U89+", "1s2 2s1", [(2.0, 3e11)], 5.8571, 3e-8),
-        ("Rb", "[Kr] 5s1", [(0.008, 3e10), (0.02, 1e9), (0.05, 1e6)], 4.2036, 3e-8),
+        ("F", WIDE_LIGHT[:2], 3e-10),
+        ("Rb", [(0.008, 3e10), (0.02, 1e9), (0.05, 1e6)], 1e-9),
+        ("U88+", [(2.0, 3e11)], 1e-9),
+        ("U89+", [(2.0, 3e11)], 2e-8),
     ],
 )
-def test_heavy_atoms_of_a_published_program(
-    symbol: str,
-    configuration: str,
-    ends: list[tuple[float, float]],
-    rms: float,
-    rel: float,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """DBSR_HF has Fermi nuclei; its radii are not printed: these are measured ones (85Rb, 238U).
-
-    Its inner spinors of Rb lie 6e-5 above ours, all by the same amount, which hardly changes a stationary energy.
-    """
-    literature = LITERATURE[symbol]
-    basis = even_tempered_basis(ends)
-    spheres = fermi_nucleus(rms)
-    sphere = one_electron.potential_integral
-
-    def potential_integral(_: Nucleus, n: int, a: NDArray[np.float64]) -> Any:
-        return sum(weight * sphere(Nucleus(1.0, "sphere", R), n, a) for weight, R in spheres)
-
-    monkeypatch.setattr(one_electron, "potential_integral", potential_integral)
-    result = solve(Atom(Nucleus(literature["Z"], "sphere"), basis, occupation(configuration, basis)), backend="cpu")
-    assert result.converged and result.energy == pytest.approx(literature["energy"], rel=rel)
+def test_atoms_of_a_numerical_program(symbol: str, ends: list[tuple[float, float]], rel: float) -> None:
+    """DBSR_HF's averages with the same Fermi nuclei; benchmarks/numerical_atoms.py compares all of them."""
+    entry, basis = numerical_entries()[symbol], even_tempered_basis(ends)
+    with fermi_potential(entry["rms_radius_fm"]):
+        atom = Atom(Nucleus(entry["Z"], "sphere"), basis, occupation(entry["configuration"], basis))
+        result = solve(atom, replace(TIGHT, c=entry["c"]), "cpu")
+    assert result.converged and result.energy == pytest.approx(entry["energy"], rel=rel)
     table_of = {one.label: one for one in result.spinors}
-    for label, energy in literature.get("spinors", {}).items():
-        assert table_of[label].energy == pytest.approx(energy, abs=1e-4)
+    for label, energy in entry.get("spinors", {}).items():
+        assert table_of[label].energy == pytest.approx(energy, rel=1e-7, abs=5e-7)
+    for label, r in entry.get("r", {}).items():
+        assert table_of[label].r == pytest.approx(r, abs=6e-4)
 
 
 @pytest.mark.parametrize("symbol", sample(SINGLE_TERM.split(), 4, always=("Au", "Rn")))
@@ -310,7 +294,7 @@ def test_without_relativity(symbol: str) -> None:
     error = (plain.energy - NUMERICAL[symbol]) / abs(NUMERICAL[symbol])
     assert 0 < error < (3e-8 if symbol in ("Au", "At", "Rn") else 2e-8)
     assert plain.virial == pytest.approx(2.0, abs=2e-7)
-    # both species of an l are the same without relativity
+    # without relativity, spinors with j = l - 1/2 and j = l + 1/2 are equal
     table_of = {one.label: one for one in plain.spinors}
     for label, one in table_of.items():
         if label.endswith("-"):

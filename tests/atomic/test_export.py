@@ -71,9 +71,8 @@ def numbers(table: ElementTable) -> list[tuple[float, ...]]:
     )
 
 
-@pytest.mark.filterwarnings(
-    "ignore:jsonschema.RefResolver:DeprecationWarning"
-)  # raised by the Basis Set Exchange itself
+# a warning of the Basis Set Exchange package
+@pytest.mark.filterwarnings("ignore:jsonschema.RefResolver:DeprecationWarning")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_exchange_reads_them_too(tmp_path: Path, suffix: str, orbitals: AtomResult) -> None:
     text = write(tmp_path, suffix, contracted_table("Ne", orbitals, diffuse=1)).read_text()

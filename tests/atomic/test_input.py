@@ -55,7 +55,7 @@ def test_an_optimisation() -> None:
     trust = parse_input(OPTIMISE).optimise
     assert trust is not None
     assert (trust.rhobeg, trust.rhoend, trust.maxfun, trust.iprint) == (0.2, 1e-4, 300, 1)
-    assert parse_input(OPTIMISE.replace("'bsopt'", "'energy'")).optimise is None  # the group is skipped
+    assert parse_input(OPTIMISE.replace("'bsopt'", "'energy'")).optimise is None  # the group $newuoa has no effect
 
 
 def test_groups_of_parameters_and_weights() -> None:

@@ -48,7 +48,7 @@ def test_closed_sums_are_the_integral(k: int, a: int, b: int, alpha: float, beta
     exact = quadrature(k, a, b, alpha, beta)
     assert abs(slow.monomials(k, a, b, alpha, beta) / exact - 1) < 2e-15
     table = laurent(a, b, {k: Fraction(1)}, 1, 1)
-    assert (table.values > 0).all()  # nothing can cancel
+    assert (table.values > 0).all()  # positive terms cannot cancel
     c = table.values[:, 0, 0]
     lower = np.polyval(c[: table.below], alpha / beta) / beta
     upper = np.polyval(c[table.below :], beta / alpha) / alpha

@@ -214,7 +214,7 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, method: s
     second = Interrupting(valley)
     found = optimise_basis(VALLEY, second, method=method, rounds=2, log=EvaluationLog(path, problem))
     distinct = {e.parameters for e in whole.evaluations}
-    assert first.calls + second.calls == len(distinct)  # nothing twice, not even in the second round
+    assert first.calls + second.calls == len(distinct)  # nothing is computed twice, not even in the second round
     assert found.energy == whole.energy and found.basis == whole.basis
     assert [e.parameters for e in found.evaluations] == [e.parameters for e in whole.evaluations]
     assert first.calls == 30
@@ -241,10 +241,10 @@ def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:
     problem = problem_of(element_job("He"))
     EvaluationLog(path, problem)
     assert json.loads(path.read_text())["problem"]["closed"] == [1]
-    EvaluationLog(path, problem)  # the same one again
+    EvaluationLog(path, problem)  # the same problem can be opened again
     with pytest.raises(InputError, match=r"belongs to another optimisation \(nucleus differs\)"):
         EvaluationLog(path, problem_of(element_job("Be")))
-    path.write_text('{"problem": {"nuc')  # a crash at the very start
+    path.write_text('{"problem": {"nuc')  # as after a crash while the first line was written
     assert EvaluationLog(path, problem).known == {}
     (tmp_path / "text").write_text("hello\n")
     with pytest.raises(InputError, match="not a log"):

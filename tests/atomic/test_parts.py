@@ -49,7 +49,7 @@ def test_angular_factors() -> None:
         assert exchange_factors(one, other) == expected == exchange_factors(other, one)
     for one in SPECIES:
         for other in SPECIES:
-            # sum over all k (both parities) of (2k + 1) Lambda_k is 1; one parity has half of it
+            # The sum of (2k + 1) Lambda_k over all k is 1, and exchange has only every other k.
             total = sum((2 * k + 1) * x for k, x in exchange_factors(one, other).items())
             assert 0 < total < 1
         assert exchange_factors(one, one)[0] == Fraction(1, one.capacity)
@@ -78,8 +78,8 @@ def test_one_open_subshell_couples_as_its_configuration(l: int, n: int) -> None:
     assert occupation.normalised_weights == pytest.approx(np.array(weights) / comb(M, n), abs=1e-14)
 
 
-def test_separate_subshells_couple_with_one() -> None:
-    """3d5 4s1 listed by hand: f between s and d is 1."""
+def test_factors_between_separate_subshells_are_one() -> None:
+    """f between s and d is 1 for 3d5 4s1, whose configurations are listed one by one."""
     listed = tuple((1.0, float(n), 5.0 - n) for n in (4, 3, 2, 1, 0))
     occupation = Occupation((3, 2, 2, 0, 0), (True, False, False, True, True), listed)
     A_lm = occupation.coupling()

@@ -195,7 +195,7 @@ def near_a_tenth(basis: WellTempered) -> float:
 def test_a_search_starts_where_the_energy_is_lowest() -> None:
     starts = tempered(0.5, -1.0, 5.0, 0.11, 0.3)
     assert best_start(starts, near_a_tenth, EvaluationLog()) is starts[3]
-    assert best_start(starts[1:2], near_a_tenth, EvaluationLog()) is starts[1]  # no choice
+    assert best_start(starts[1:2], near_a_tenth, EvaluationLog()) is starts[1]  # a single start is used as it is
 
 
 def test_logged_energies_are_not_computed_again(tmp_path: Path) -> None:

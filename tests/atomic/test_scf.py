@@ -188,7 +188,7 @@ def test_rotated_spinors_that_are_not_the_lowest() -> None:
     other = solver.lowest_eigenvectors(F, 1, 2, 2.0, "S+", rest=True)[:, 1:2]
     assert not rotated.check(F, other)
     rotated(F)
-    assert rotated.steps == 1  # eigenvectors, because the current spinors are not the lowest
+    assert rotated.steps == 1  # one step by full diagonalisation, because the spinors are not the lowest
     crossed = np.diag([-9.0, -1.0, -2.0, 3.0]) + 0.01
     assert abs(rotated(crossed)[2, 0]) > 0.99 and rotated.steps == 1
 

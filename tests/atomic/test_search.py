@@ -87,7 +87,7 @@ def test_failures_are_skipped_and_reported() -> None:
 def test_an_accuracy_out_of_reach_keeps_the_largest_set_and_warns(scan: str) -> None:
     found, _ = walk(Chain("X", (3, 2), -1.0, 1e-15, 12, START, scan))
     assert found.ranges == {"s": (1, 12), "p": (1, 12)} and not found.accurate
-    assert "no set of up to 12 functions reaches 1.0e-15" in found.warnings[0]
+    assert "no set of up to 12 functions reaches an error of 1.0e-15" in found.warnings[0]
 
 
 def test_starts() -> None:
@@ -114,7 +114,11 @@ def test_sets_are_no_larger_than_those_of_the_thesis(symbol: str, size: int, tmp
     assert isinstance(found, SearchResult) and found.accurate and not found.warnings
     mine, theirs = found.basis.basis().sizes, table_set(symbol).basis().sizes
     assert sum(mine) <= sum(theirs)
-    limits = {"He": -2.8618133228, "Be": -14.575891696023131, "Ne": -128.69193051}  # even-tempered, to 1e-9
+    limits = {
+        "He": -2.8618133228,
+        "Be": -14.575891696023131,
+        "Ne": -128.69193051,
+    }  # limits from even-tempered sets, accurate to 1e-9
     assert found.reference == pytest.approx(limits[symbol], rel=2e-10)
 
 

@@ -97,7 +97,7 @@ def test_no_compiler_is_one_line_at_the_command_line(
 ) -> None:
     from cuanto.backends.base import get_backend
 
-    get_backend.cache_clear()  # the pool of another test may have its kernels already
+    get_backend.cache_clear()  # a backend of another test may have compiled its kernels already
     (tmp_path / "water.xyz").write_text(WATER)
     with pytest.raises(SystemExit) as leaving:
         run(["integrals", str(tmp_path / "water.xyz"), "-b", "sto-3g", "--backend", "cpu"])

@@ -63,7 +63,7 @@ def agree(got: Any, expected: Array, device: Backend, what: str = "") -> None:
 def test_all_integrals_agree_with_the_cpu(schedule: str) -> None:
     device = CudaBackend(schedule)
     expected = everything("water_02", CpuBackend(schedule="table"))
-    for _ in range(2):  # again, when the special kernels are there
+    for _ in range(2):  # the second time with specialised kernels
         for name, values in everything("water_02", device).items():
             assert isinstance(values, device.xp.ndarray), f"{name} left the GPU"
             agree(values, expected[name], device, f"{name} {schedule}")
@@ -102,7 +102,7 @@ def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, empty_cache:
     assert is_ready is not None
 
     def ready(program: CudaProgram) -> bool:
-        return is_ready(program) and not hold_back  # even if the compiler is fast
+        return is_ready(program) and not hold_back  # later than the first call, even if the compiler is fast
 
     def function(source: Source) -> Any:
         launched.add(source.entry)

@@ -47,7 +47,7 @@ def test_kernels_are_compiled_once(queue: Compilers, monkeypatch: pytest.MonkeyP
     assert future is not None and future is queue.request(source)
     binary = future.result(timeout=60)
     assert binary.startswith(b"\x7fELF") and disk.read(queue.path(source)) == binary
-    monkeypatch.setattr(compilers, "compile_nvrtc", None)  # whatever follows comes from the cache
+    monkeypatch.setattr(compilers, "compile_nvrtc", None)  # from now on kernels come from the cache
     assert Compilers(ARCHITECTURE).request(source) is None
     assert Compilers(ARCHITECTURE).binary(source) == binary
 
@@ -179,7 +179,7 @@ def test_operations_are_compiled_by_processes(tmp_path: Path, monkeypatch: pytes
     substitute = Substitute(module, processes, ARCHITECTURE)
     own, text, options = module.compile_using_nvrtc, kernel(1).text, ("--std=c++17", "-ftz=true")
     substitute.install()
-    with ThreadPoolExecutor(2) as pool:  # two threads want the same
+    with ThreadPoolExecutor(2) as pool:  # two threads request the same kernel
         futures = [pool.submit(module.compile_using_nvrtc, text, options, "90", "k.cu") for _ in range(2)]
         (one, mapping), (other, _) = (future.result(timeout=60) for future in futures)
     assert one == other and one.startswith(b"\x7fELF") and mapping is None and not module.texts

@@ -129,7 +129,8 @@ def test_orbitals_of_large_systems(make: Any) -> None:
 )
 def test_repulsion_without_fitting(options: dict[str, Any]) -> None:
     """A small molecule with functions up to p, or s in mixed precision, because simulated kernels are slow."""
-    mol, basis = Molecule.from_string(H2), "6-31g" if "precision" in options else "6-31g**"
+    mol = Molecule.from_string(H2)
+    basis = "6-31g" if "precision" in options else "6-31g**"
     found = [cuanto.energy(mol, "rhf", basis, backend=backend, **options) for backend in ("cpu", "simt")]
     assert abs(found[0].energy - found[1].energy) < (1e-7 if "precision" in options else CPU_CUDA)
 

@@ -115,7 +115,7 @@ def test_linear_algebra_loaded_during_a_calculation_gets_one_thread(monkeypatch:
 @pytest.fixture
 def fresh_nvrtc() -> Iterator[None]:
     """The library is looked for inside, and again afterwards."""
-    nvrtc.nvrtc_version()  # loaded from where it belongs: it looks for its parts there for as long as the process lives
+    nvrtc.nvrtc_version()  # load the real library first: it goes on looking for its other files beside itself
     nvrtc._nvrtc.cache_clear()
     yield
     nvrtc._nvrtc.cache_clear()

@@ -101,7 +101,7 @@ def test_long_chunks_are_shared_as_well() -> None:
     """A chunk takes longer than the interval at which the calling thread returns to the interpreter."""
     out = np.zeros(6, dtype=np.int64)
     launch(SLOW, len(out), 3, grain=1, milliseconds=150, out=out)
-    assert len(set(out.tolist())) >= 2  # threads
+    assert len(set(out.tolist())) >= 2  # at least two threads took part
 
 
 def test_the_interpreter_runs_meanwhile() -> None:
@@ -161,7 +161,7 @@ def test_sums_of_a_list_are_added_in_its_order() -> None:
             )
             for k, values in enumerate(parts)
         ]
-        launches.insert(2, Launch(backend.compile(COUNT), 40, {"count": counts}, grain=3))  # adds nothing
+        launches.insert(2, Launch(backend.compile(COUNT), 40, {"count": counts}, grain=3))  # a launch without sums
         backend.launch_all(launches)
         assert (counts == 1).all()
         results.append(out.tobytes())
@@ -181,7 +181,7 @@ def test_scratch_memory_belongs_to_a_thread() -> None:
         for (INDEX k = 0; k < numbers; ++k) right[i] = right[i] && mine[k] == 1000 * i + k;
     }"""
     source = kernel(text, ("INDEX", "numbers"), ("INDEX*", "right"), ("char*", "scratch"))
-    for numbers in (10, 1000, 500):  # grows, then fits into what there is
+    for numbers in (10, 1000, 500):  # scratch memory grows, then is reused
         right = np.zeros(60, dtype=np.int64)
         launch(source, 60, 8, grain=1, scratch=8 * numbers, numbers=numbers, right=right)
         assert right.all()

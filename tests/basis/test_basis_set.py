@@ -211,7 +211,7 @@ def test_files_agree_with_the_exchange(fmt: str, name: str, tmp_path: Path) -> N
     path.write_text(bse.get_basis(name, elements=["H", "O"], fmt=fmt))
     basis = Basis(path, WATER)
     expected = Basis(name, WATER, spherical=basis.spherical)
-    if fmt != "gaussian94":  # which does not say
+    if fmt != "gaussian94":  # a format that does not say whether functions are spherical
         assert basis.spherical == Basis(name, WATER).spherical
     assert basis.nbf == expected.nbf
     if fmt == "json":
@@ -350,7 +350,7 @@ def test_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", f"{tmp_path / 'absent'}:{tmp_path}:{DATA / 'basis'}")
     assert Basis("6-31+G*", atom("H")).shells[0].exponents.tolist() == [1.0]
     assert Basis("STO-3G", WATER).shells[-1].exponents.tolist() == [2.0]
-    # What the folders do not have comes from the Exchange.
+    # Sets that the folders lack come from the Basis Set Exchange.
     assert Basis("6-31+G*", WATER).nbf > 20
     # The columns of the file, not those of the Exchange: the first function is the primitive.
     hydrogen = Basis("cc-pvtz", atom("H")).shells[0]

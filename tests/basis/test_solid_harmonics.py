@@ -19,7 +19,7 @@ def definition(l: int, m: int, points: np.ndarray) -> np.ndarray:
     """Real spherical harmonic of points on the unit sphere, from associated Legendre functions."""
     phi = np.arctan2(points[:, 1], points[:, 0])
     k = abs(m)
-    legendre = (-1) ** k * lpmv(k, l, points[:, 2])  # takes away the Condon-Shortley sign
+    legendre = (-1) ** k * lpmv(k, l, points[:, 2])  # without the Condon-Shortley sign
     norm = sqrt((2 * l + 1) / (4 * pi) * factorial(l - k) / factorial(l + k) * (2 if m else 1))
     return norm * legendre * (np.sin(k * phi) if m < 0 else np.cos(k * phi))
 

@@ -356,7 +356,7 @@ def test_ions_and_open_shells_are_labelled(capsys: pytest.CaptureFixture[str]) -
     assert status_of(WATER, *AM1, "--charge", "1") == 0
     out = capsys.readouterr().out
     assert re.search(r"^ dipole moment .* Debye \(.*\) about the centre of mass$", out, re.MULTILINE)
-    assert "highest occupied orbital, alpha" in out and "lowest empty orbital, beta" in out
+    assert "highest occupied orbital, alpha" in out and "lowest unoccupied orbital, beta" in out
     assert not re.search(r" $", out, re.MULTILINE)
 
 

@@ -122,7 +122,7 @@ def read_terminal(mine: int, seconds: float) -> str:
     while select.select([mine], [], [], max(0.0, end - time.monotonic()))[0]:
         try:
             piece = os.read(mine, 65536)
-        except OSError:  # the end, on Linux
+        except OSError:  # on Linux, reading a closed terminal is an error
             piece = b""
         if not piece:
             return text.decode()
@@ -264,7 +264,9 @@ def test_default_values_are_never_refused(capsys: pytest.CaptureFixture[str]) ->
     schema = {"symbols": ["He"], "geometry": [0, 0, 0]}
     inputs = {"molecule": schema, "model": {"method": "pbe", "basis": "cc-pvdz"}, "keywords": {"grid": "coarse"}}
     Path("he.json").write_text(json.dumps(inputs))
-    with pytest.raises(SystemExit) as stopped:  # the grid was of the file's functional, not of this method
+    with pytest.raises(
+        SystemExit
+    ) as stopped:  # the grid in the file belongs to its functional and is dropped for another method
         run(["energy", "he.json", "-m", "hf", "--backend", "cpu", "-q"])
     assert stopped.value.code is None and "he -2.855" in capsys.readouterr().out
 

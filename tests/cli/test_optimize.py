@@ -139,7 +139,8 @@ def test_a_table_of_many(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert status_of(*given) == 2
     assert "1 already known" in capsys.readouterr().out
-    assert status_of(*given[:-2], "--convergence", "tight", "--workers", "1") == 2  # another key, another process
+    # Other criteria are another calculation, here in a worker process.
+    assert status_of(*given[:-2], "--convergence", "tight", "--workers", "1") == 2
     assert "1 computed" in capsys.readouterr().out
 
 

@@ -63,7 +63,7 @@ def test_bounds_hold() -> None:
         basis = basis_with(0.3, 5.0, l=l, distance=1.5)
         shells = contracted_shells(basis)
         bounds = shells.bounds(distances(basis), 0.9, 1.1)
-        r = np.linspace(0.4, 2.6, 100)  # distances of points of these spheres from the functions
+        r = np.linspace(0.4, 2.6, 100)  # distances from the function of points on spheres of radius 0.9 to 1.1
         largest = [
             np.abs(c) * np.sqrt(2 * l + 1) * (r**l * np.exp(-a * r**2)).max()
             for a, c in zip(shells.exponents, shells.coefficients, strict=True)

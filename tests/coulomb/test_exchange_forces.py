@@ -247,7 +247,7 @@ def test_default_threshold_beyond_d_functions() -> None:
         [1e-11, 1e-11, 1e-12, 1e-13]
     )
     basis = few_shells("sdfg")
-    D_spq = 1e-4 * symmetric(basis, 1)  # so small that much is neglected
+    D_spq = 1e-4 * symmetric(basis, 1)  # small, so that many quartets are neglected
     found, exact = (compute(CpuBackend(), basis, D_spq, threshold=one) for one in (None, 1e-18))
     assert np.abs(found - exact).max() < 1e-9
 

@@ -145,7 +145,7 @@ DIRECT = 1e-10
 @pytest.mark.parametrize(
     ("name", "device"),
     [
-        ("water_01", "device"),  # simulated, slow
+        ("water_01", "device"),  # simulated GPU, which is slow
         *((name, "cpu") for name in SOME),
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
     ],
@@ -162,7 +162,7 @@ def test_j_engine_equals_integrals_in_memory(name: str, device: str) -> None:
     J = fit.backend.to_host(direct.potential(metric.solve(direct.fit(D))))
     assert np.abs(J - expected).max() < DIRECT
     for done in direct.statistics:
-        assert done.interactions > 0.9 * done.possible  # small molecules
+        assert done.interactions > 0.9 * done.possible  # little is negligible in a small molecule
         assert done.error < 1e-11
 
 
@@ -339,7 +339,7 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
     D_pq = C_pi @ C_pi.T
     expected = fit(D_pq[None], rotated[None], False, True)[1]
     close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
-    if not mixed:  # fewer columns at once than threads
+    if not mixed:  # fewer orbitals at a time than threads
         assert isinstance(fit.tensor, NativeRows)
         fit.tensor.columns, fit.tensor._X = 1, Workspace(fit.backend)
         close(fit(D_pq[None], C_pi[None], False, True)[1], expected, fit)
@@ -351,7 +351,7 @@ def test_orbitals_of_atoms(mixed: bool) -> None:
 @pytest.mark.parametrize("omega", [0.1, 0.05])
 def test_strongly_perturbed_metric_leaves_functions_out(omega: float) -> None:
     """Functions are left out rather than changing the metric too much."""
-    V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular, like a bad set
+    V_PQ = integrals.eri_2c(bases("water_01")[1], backend="cpu", omega=omega)  # nearly singular
     scale_P = 1.0 / np.sqrt(np.diag(V_PQ))
     assert modified_cholesky(V_PQ * scale_P * scale_P[:, None]).report.perturbation > MAX_PERTURBATION
     metric = FittingMetric(V_PQ, get_backend("cpu"))

@@ -55,7 +55,7 @@ def test_small_classes_have_straight_line_kernels() -> None:
     assert entry(pairs, schedule="quartet_block") == "quartet_block_list"
 
 
-def test_general_kernels_serve_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_general_kernels_are_used_until_others_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimtProgram, "ready", property(lambda self: False))
     (pairs,) = pairs_of((1, 1))
     assert entry(pairs) == "quartet_block_list"
@@ -73,8 +73,8 @@ def test_texts_of_larger_classes_are_left_to_the_helper() -> None:
     class_ = ("coulomb", pairs.bra.shells, pairs.bra.shells, "hgp")
     assert entry(pairs) == "quartet_block_list"
     assert list(EXPECTED) == [(class_, 1, "double")]
-    class_cost.cache_clear()  # other tests of this process may know it
-    class_cost(*class_)  # as the helper does
+    class_cost.cache_clear()  # it may be cached by other tests
+    class_cost(*class_)  # the helper process computes the cost
     cache.flush()
     assert entry(pairs) == "coulomb_fs_fs_hgp_thread_double_1_list"
     assert len(EXPECTED) == 1
@@ -88,7 +88,7 @@ def test_index_tables_where_expansions_do_not_fit() -> None:
     assert not kernels.expanded and not on_device.expansions
 
 
-def test_work_that_does_not_repay_a_compilation() -> None:
+def test_little_work_uses_general_kernels() -> None:
     device = Device()
     device.traits = replace(device.traits, worth_compiling=1e12)
     (pairs,) = pairs_of((0, 1))
@@ -105,7 +105,7 @@ def test_chunks_share_the_buffer() -> None:
     D = device.to_device(np.ones((1, 9, 9)))
     digest.add(D, ones, (0.0, np.inf), None, None)
     (chunks,) = seen
-    assert len(chunks) == 21  # six classes of pairs, each with itself and those before it
+    assert len(chunks) == 21  # pairs of six classes: 6 * 7 / 2
     for limit in (8 * chunks[0].numbers, 100_000):
         groups = list(digest._together(chunks, limit))
         assert [chunk for group in groups for chunk in group] == chunks and len(groups) > 1

@@ -207,10 +207,10 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     packed = kind == "jk" and device is Device
     assert isinstance(less.tensor, PackedRows if packed else BlockTensor)
-    assert (less.plan.mode == "in-core") == (packed and share > 0.4)  # each pair once
+    assert (less.plan.mode == "in-core") == (packed and share > 0.4)  # a GPU stores each pair once if memory is short
     if less.plan.mode != "in-core":
         assert "J engine" in less.timings.seconds and less.plan.kept < less.plan.blocks
-    # Rows leave out small pairs of shells: a host those of all of B, a GPU those of a part.
+    # Rows leave out negligible pairs of shells; the CPU and the GPU apply different bounds.
     tolerance = 20.0 * PAIR_BOUND if kind == "jk" else 1e-12
     for mine, theirs in zip(less(D_spq, C_spi, True, kind == "jk"), whole, strict=True):
         if theirs is None:
@@ -237,7 +237,7 @@ def test_two_fits_share_the_memory(device: type[CpuBackend | Device], monkeypatc
             assert second is None and first.plan.limit == 1000 * MIB
             continue
         assert isinstance(second, FittedJK) and first.plan.limit == 500 * MIB
-        assert second.plan.limit == 1000 * MIB - first.plan.expected  # what the first one does not need
+        assert second.plan.limit == 1000 * MIB - first.plan.expected  # the memory that the first fit does not need
         assert set(budget.reserved) == {"fitted integrals", "fitted integrals at long range"}
 
 

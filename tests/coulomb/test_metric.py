@@ -57,8 +57,8 @@ def positive(n: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("n", [1, 2, 95, 96, 97, 300])
 def test_inverse_of_a_triangle(n: int) -> None:
     L = np.linalg.cholesky(positive(n))
-    noise = np.triu(np.ones((n, n)), 1)  # what a factorisation leaves above the diagonal
-    inverse = inverse_triangle(L + noise, np)
+    noise = np.triu(np.ones((n, n)), 1)  # factorisations leave arbitrary values above the diagonal
+    inverse = inverse_triangle(L + noise, np, np.linalg.inv)
     np.testing.assert_allclose(inverse @ L, np.eye(n), atol=1e-13)
     assert not np.triu(inverse, 1).any()
 
@@ -103,7 +103,7 @@ def test_small_eigenvalues_above_the_threshold_are_not_raised(smallest: float, m
 @given(st.integers(2, 12), st.integers(0, 2**31))
 def test_modified_factor_is_positive_and_its_perturbation_is_reported(n: int, seed: int) -> None:
     A = np.random.default_rng(seed).normal(size=(n, n))
-    A = A + A.T  # indefinite as a rule
+    A = A + A.T  # usually indefinite
     found = modified_cholesky(A, delta=1e-3)
     M = factor(found)
     E = M @ M.T - A
@@ -194,7 +194,7 @@ def test_near_singular_metric(spoil: Any, device: Any) -> None:
     expected_J, expected_K = pseudo_inverse_jk(basis, worse, D_spq[0], C_spi[0])
     assert np.abs(J[0] - expected_J).max() < 1e-8
     assert np.abs(K[0] - expected_K).max() < 1e-8
-    if spoil is not very_diffuse:  # says nothing new: the same fit as without the copies
+    if spoil is not very_diffuse:  # copies of functions do not change the fit
         plain = FittedJK(basis, aux, backend=CpuBackend())
         assert plain.metric.method == "cholesky"
         for mine, theirs in zip((J, K), plain(D_spq, C_spi), strict=True):
@@ -275,7 +275,7 @@ def test_energy_with_a_near_singular_metric(spoil: Any) -> None:
     assert found.energy == pytest.approx(expected, abs=SINGULAR_ENERGY)
     if spoil is not very_diffuse:
         assert found.energy == pytest.approx(plain.energy, abs=SINGULAR_ENERGY)
-    else:  # what the diffuse functions add is small, but not nothing
+    else:  # diffuse functions change the energy a little
         assert 1e-12 < abs(found.energy - plain.energy) < 1e-4
 
 

@@ -146,7 +146,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_resident", lambda: 300 * MIB - memory.PROGRAM)
     assert store_limit(Budget(device, 1000 * MIB), True) == 700 * MIB
     assert store_limit(Budget(device, 1000 * MIB), False) == 350 * MIB  # the rest is for the grid
-    assert store_limit(Budget(device, 200 * MIB), False) == 0  # direct, which needs next to nothing
+    assert store_limit(Budget(device, 200 * MIB), False) == 0  # too little to store any
     with pytest.raises(InputError, match="less than the 300 MiB"):
         store_limit(Budget(device, 200 * MIB), True)
 

@@ -315,7 +315,10 @@ def test_parts_are_the_formulas_of_the_papers(label: str) -> None:
 def test_parts_at_full_polarisation(label: str) -> None:
     """One spin is exactly empty in the formulas; errors are relative to the results."""
     functional = part(label)
-    for points, chosen in ((polarised(24, -9.0), range(24)), (polarised(), [129])):  # 129: PW91's in Libxc
+    for points, chosen in (
+        (polarised(24, -9.0), range(24)),
+        (polarised(), [129]),
+    ):  # point 129: Libxc's PW91 loses digits
         found = numpy_values(functional, points.rows(functional.family))
         positions = [(k, g) for g in chosen for k in majority_results(functional.family, points, g)]
         require_the_paper(PAPERS[label][0], functional.family, points, found, positions)

@@ -70,7 +70,7 @@ def test_parts_by_label() -> None:
     with pytest.raises(InputError, match="joins a hybrid"):
         get_functional("b3lyp+gga_c_lyp")
     used = {part.label for name in functional_names() for part in get_functional(name).parts}
-    assert set(LABELS) - used == {"lda_c_pw_mod", "lda_c_pz"}  # inside PBE, inside P86
+    assert set(LABELS) - used == {"lda_c_pw_mod", "lda_c_pz"}  # used inside the parts of PBE and P86
 
 
 @pytest.mark.parametrize(

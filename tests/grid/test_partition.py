@@ -123,7 +123,7 @@ def test_grid_keeps_weights_merges_equal_lists_and_is_padded(name: str) -> None:
             assert (np.diff(bound) <= 0).all() and (largest.max(axis=0)[ao] <= bound * (1 + 1e-3)).all()
         rows = grid.list_row[grid.list_first[i] : grid.list_first[i + 1]]
         assert rows.tolist() == [ao.index(orbital.offsets[s]) for s in shells]
-    # a density of unit charge far inside the reach: nothing was lost
+    # the integral of a density of unit charge shows that no point was lost
     R_x = mol.R_ax[0]
     density = (2.0 / np.pi) ** 1.5 * np.exp(-2.0 * ((grid.position_xg.T - R_x) ** 2).sum(axis=1))
     assert abs(grid.w_g @ density - 1) < 1e-3

@@ -31,7 +31,9 @@ def in_turn(name: str, momenta: Iterable[Momenta], form: str, setting: str = SET
     turn = TURN.get(name)
     if turn is None:
         return set(momenta)
-    limit = LARGE if name == "simt-group" and setting != SETTINGS[0] else 99 if FORMS[form] else LARGEST
+    limit = 99 if FORMS[form] else LARGEST
+    if name == "simt-group" and setting != SETTINGS[0]:
+        limit = LARGE
     return {one for one in momenta if (sum(one) + FORMS[form]) % 2 == turn and sum(one) < limit}
 
 
@@ -99,7 +101,7 @@ def straight_classes(name: str, operator: str, form: str, algorithm: str) -> set
     straight, larger = set[Momenta](), dict[Momenta, int]()
     for momenta in classes(operator):
         if larger.keys() & set(lowered(momenta)):
-            larger[momenta] = 10**9  # larger than its lower neighbour; the size does not matter
+            larger[momenta] = 10**9  # only larger than its lower neighbour; the exact size does not matter
             continue
         size, cpu, cuda = operations(operator, momenta, form, algorithm)
         if cpu if name == "cpu-lane" else cuda:

@@ -97,7 +97,7 @@ def test_every_class_to_h(momenta: tuple[int, ...], pure: bool) -> None:
         assert_block(block(backend("simt-quartet"), shells, centres), shells, centres)
 
 
-@pytest.mark.parametrize("momenta", CLASSES, ids=lambda momenta: "".join("spdfgh"[l] for l in momenta))
+@pytest.mark.parametrize("momenta", sample(CLASSES, 2), ids=lambda momenta: "".join("spdfgh"[l] for l in momenta))
 @pytest.mark.usefixtures("few_graphs")
 def test_every_class_to_h_by_the_choice_of_auto(momenta: tuple[int, ...]) -> None:
     """Head-Gordon and Pople's recurrences, McMurchie and Davidson's where these would lose digits."""

@@ -51,7 +51,7 @@ REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.
 def cases_of(name: str, form: str) -> list[Case]:
     """Mixed forms make many more classes: up to f and g, or d and p for kernels that are compiled one by one."""
     l_max, aux_max = REACH[name]
-    if not HAS_PYSCF:  # the reference would take minutes for more
+    if not HAS_PYSCF:  # the NumPy reference would take minutes for higher momenta
         l_max, aux_max = min(l_max, 3), min(aux_max, 4)
     if form == "both":
         limits = {"cpu-lane": (2, 1), "simt-thread": (2, 0)}.get(name, (3, 4))

@@ -109,7 +109,7 @@ def test_extreme_exponents(operator: str, place: str, pure: bool) -> None:
         values = reference_block(operator, shells, centres, **extra)
         exact = mp_block(operator, shells, centres, **extra)
         tolerance = INTEGRAL_REL * abs(exact).max() + SMALLEST
-        if pure:  # cartesian blocks are held to 1e-12 of their largest element without any allowance
+        if pure:  # cartesian blocks must agree to 1e-12 of their largest element, without an allowance for cancellation
             tolerance += INTEGRAL_ABS * block_scale(operator, shells, centres, **extra)
         assert abs(values - exact).max() <= tolerance, f"{operator} {place}: {describe(shells)}"
 

@@ -24,7 +24,7 @@ def _bases() -> list[Basis]:
     return [water, Basis.from_shells(shells, [[0.0, 0.0, 0.0], [0.4, 1.0, 2.5]])]
 
 
-@pytest.mark.parametrize("name", ["cpu", "simt"])
+@pytest.mark.parametrize("name", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("omega", [None, 0.4])
 def test_records_are_those_of_the_host(name: str, omega: float | None) -> None:
     backend = get_backend(name)

@@ -60,7 +60,7 @@ def test_embedding_in_classical_water_conserves_momentum() -> None:
     assert np.allclose(forces.sum(axis=0), 0.0, atol=1e-6)
     for atom, axis in ((0, 2), (3, 2), (4, 1)):
         assert forces[atom, axis] == pytest.approx(differences(atoms, atom, axis), abs=2e-5)
-    atoms.calc.close()  # its log file
+    atoms.calc.close()  # closes its log file
 
 
 def test_forces_on_charges_need_a_calculation() -> None:

@@ -318,7 +318,7 @@ def test_ase_forces(settings: dict[str, str]) -> None:
         energies.append(moved.get_potential_energy())
     assert force == pytest.approx(-(energies[0] - energies[1]) / (2 * step), abs=1e-4)
     later = Atoms("HF", atoms.positions, calculator=Cuanto(**settings, backend="cpu"))
-    later.get_potential_energy()  # forces converge further than an energy needs
+    later.get_potential_energy()  # the forces that follow need a tighter SCF than this energy
     assert later.get_forces()[1, 2] == pytest.approx(force, abs=1e-5)
     cation = Atoms("HF", atoms.positions, charges=[0, 1], calculator=Cuanto(**settings, backend="cpu"))
     cation.get_potential_energy()

@@ -221,7 +221,7 @@ def test_cpu_vectors_agree_with_mpmath(tmp_path: Path, real: str, lanes: int, ma
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["-march=native"], []])
 def test_zig_agrees_with_mpmath(tmp_path: Path, flags: list[str]) -> None:
-    command = [sys.executable, "-m", "ziglang", "c++", "-nostdlib++"]  # it would first build a C++ runtime
+    command = [sys.executable, "-m", "ziglang", "c++", "-nostdlib++"]  # otherwise zig builds a C++ runtime first
     check(cpu_evaluate(cpu_library(tmp_path, {}, command, flags), "fixed", "double"), "double")
 
 
@@ -250,7 +250,8 @@ def test_vocabulary(tmp_path: Path, real: str, lanes: int, machine: str) -> None
     flags = [native_flag()] if machine == "native" else []
     library = cpu_library(tmp_path, {"REAL": real, "LANES": lanes}, list(find_compiler().command), flags)
     dtype = np.dtype(real_type(real))
-    eps, lowest = float(np.finfo(dtype).eps), -708.0 if real == "double" else -87.0
+    eps = float(np.finfo(dtype).eps)
+    lowest = -708.0 if real == "double" else -87.0
     rng = np.random.default_rng(7)
     values = np.concatenate([rng.uniform(lowest, 0, 8000), [lowest, -1e-30, -1.0, -1e4], rng.uniform(-1, 0, 1004)])
     values = np.concatenate([values, np.full(-len(values) % 16, -2.0)])

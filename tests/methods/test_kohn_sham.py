@@ -75,7 +75,7 @@ def test_references(given: dict[str, Any]) -> None:
 def test_a_small_grid_counts_electrons_as_it_does_for_pyscf(name: str) -> None:
     (given,) = [r for r in ROWS if r["molecule"] == name and r["functional"] == "LDA"]
     found, theirs = run(given), electrons_on_the_grid(given)
-    assert abs(theirs / found.molecule.nelectron - 1.0) > ELECTRONS  # the grid's error, not ours
+    assert abs(theirs / found.molecule.nelectron - 1.0) > ELECTRONS  # PySCF has the same error of the grid
     assert electrons(found) == pytest.approx(theirs, rel=0.02 * ELECTRONS)  # notes have six decimals
     assert abs(found.energy - given["energy"]) < ENERGY_GRID
 
@@ -156,7 +156,7 @@ def test_names() -> None:
     assert Model.of("upbe", singlet).spins == 2
     assert Model.of("revPBE", singlet).functional.name == "revpbe"
     assert Model.of("b3lyp-d3bj", singlet).dispersion == "d3bj"
-    with pytest.raises(InputError, match="unknown functional 'rpbe'"):  # not PBE, restricted
+    with pytest.raises(InputError, match="unknown functional 'rpbe'"):  # the r of rpbe does not mean restricted PBE
         Model.of("rpbe", singlet)
     with pytest.raises(InputError, match="did you mean"):
         cuanto.energy(singlet, "b3lip")
@@ -182,7 +182,8 @@ def kohn_sham(name: str) -> Calculation:
 def test_fock_is_the_derivative_of_the_energy(name: str) -> None:
     """Tests the sum of all terms, for every family and both spin cases."""
     problem = kohn_sham(name).problem()
-    frame, spins = problem.frame, 2 if name.startswith("u") else 1
+    frame = problem.frame
+    spins = 2 if name.startswith("u") else 1
     rng, X_pm = np.random.default_rng(5), np.asarray(frame.X_pm)
     C_spi = np.stack([X_pm @ np.linalg.qr(rng.normal(size=(X_pm.shape[1], 5)))[0] for _ in range(spins)])
     C_spi *= np.sqrt(2.0) if spins == 1 else 1.0

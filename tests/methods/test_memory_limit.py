@@ -112,10 +112,11 @@ def measured(
     ],
 )
 def test_peak_of_a_build(kind: str, share: float, plan: str) -> None:
-    name = "alkane_08" if kind == "jk" else "alkane_12"  # J alone keeps less: so large that integrals dominate
+    # J alone stores less, so that only a larger molecule has mostly integrals in memory.
+    name = "alkane_08" if kind == "jk" else "alkane_12"
     whole = measured(BUILDER, name, kind)
     assert whole["plan"].startswith("in-core")
-    assert whole["peak"] > whole["in_core"]  # integrals were there, all of them
+    assert whole["peak"] > whole["in_core"]  # all integrals were in memory
     limit = share * whole["peak"]
     less = measured(BUILDER, name, kind, limit)
     assert less["plan"].startswith(plan)
@@ -198,7 +199,8 @@ def test_peak_of_the_pool(kind: str, share: float, monkeypatch: pytest.MonkeyPat
     with peak.hook:
         less = FittedJK(basis, aux, backend=device, kind=kind, budget=Budget(device, limit))
         found = less(*arguments)
-    assert (less.plan.mode == "in-core") == (kind == "jk" and share >= 0.4)  # each pair once
+    # If memory is short, a GPU stores each pair once.
+    assert (less.plan.mode == "in-core") == (kind == "jk" and share >= 0.4)
     assert 0 < peak.bytes < limit
     for mine, theirs in zip(found, expected, strict=True):
         if theirs is not None:
@@ -212,7 +214,7 @@ def test_energy_with_a_quarter_of_the_device_memory(monkeypatch: pytest.MonkeyPa
     in_core = FittedJK(Basis("cc-pvdz", mol), Basis("cc-pvdz-jkfit", mol), backend="cuda").plan.in_core
     options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": "cuda", "energy_tolerance": 1e-10}
     whole, limit = cuanto.energy(mol, "rhf", "cc-pvdz", **options), 0.25 * in_core
-    gc.collect()  # else what `whole` left behind might be freed meanwhile, and the peak be too low
+    gc.collect()  # otherwise garbage of `whole` could be freed during the run, and the peak would be too low
     peak = Peak()
     with peak.hook:
         less = cuanto.energy(mol, "rhf", "cc-pvdz", max_memory=limit, **options)
@@ -231,8 +233,9 @@ def test_gradient_with_half_of_the_device_memory(fitting: str, monkeypatch: pyte
         options["auxbasis"] = "cc-pvdz-jkfit"
     peaks, found = [], []
     for share in (None, 0.5):
-        gc.collect()  # else what the last one left behind might be freed meanwhile, and the peak be too low
-        peak, limit = Peak(), None if share is None else share * peaks[0]
+        gc.collect()  # otherwise garbage of the last run could be freed during this one, and the peak would be too low
+        peak = Peak()
+        limit = None if share is None else share * peaks[0]
         with peak.hook:
             found.append(cuanto.gradient(mol, "rhf", "cc-pvdz", max_memory=limit, **options).gradient)
         peaks.append(peak.bytes)
@@ -253,7 +256,7 @@ def test_little_free_memory_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None
         gc.collect()
         device.release_memory()
         limit = pool.used_bytes() + free
-        pool.set_limit(size=limit)  # of this process only: others may use the device as well
+        pool.set_limit(size=limit)  # limits this process only; others may use the device
         monkeypatch.setattr(type(device), "memory", lambda _, limit=limit: (limit - pool.used_bytes(), total))
         try:
             less = cuanto.energy(mol, "b3lyp", "cc-pvdz", **options)

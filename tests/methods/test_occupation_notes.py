@@ -20,7 +20,7 @@ def test_an_empty_orbital_below_an_occupied_one() -> None:
     note = inversion_note(eps, n)
     assert note is not None and note.startswith("an empty alpha orbital lies 0.1000 Hartree below")
     assert inversion_note(eps[1:].repeat(2, axis=0), n) is None
-    assert inversion_note(eps[:1], n) is None  # shared orbitals have no such order
+    assert inversion_note(eps[:1], n) is None  # restricted open shells, whose orbitals both spins share
     assert inversion_note(eps, np.array([[1.0, 0.5, 0.5, 0.0]] * 2)) is None
 
 

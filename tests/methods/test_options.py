@@ -96,7 +96,7 @@ def test_options_have_help_texts(group: type) -> None:
         option = OPTIONS[field.name]
         assert option.help and option.kind in WRONG and option.default == field.default
         assert field.default is None or not option.choices or field.default in option.choices
-    group()  # the defaults are right
+    group()  # the defaults are valid
 
 
 def test_default_options_are_not_listed() -> None:

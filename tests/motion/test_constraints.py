@@ -7,8 +7,9 @@ from math import radians
 import numpy as np
 import pytest
 
+from coordinates import value_of
 from cuanto.errors import InputError
-from cuanto.motion.constraints import Constraint, read_constraints, value_of
+from cuanto.motion.constraints import Constraint, read_constraints
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 

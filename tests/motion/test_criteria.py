@@ -56,6 +56,6 @@ def test_a_rotation_is_no_displacement() -> None:
     rotation *= np.linalg.det(rotation)
     moved = R_ax @ rotation + [1.0, 2.0, 3.0]
     assert np.abs(displacement(moved, R_ax)).max() < 1e-12
-    mirrored = R_ax * [1, 1, -1]  # no rotation leads there
+    mirrored = R_ax * [1, 1, -1]  # a mirror image cannot be reached by rotation
     assert np.abs(displacement(mirrored, R_ax)).max() > 0.1
     assert superpose(R_ax, moved).mean(axis=0) == pytest.approx(0, abs=1e-12)

@@ -91,7 +91,7 @@ def test_a_state_is_replaced_completely(tmp_path: Path) -> None:
     "settings",
     [{"thermostat": "ice"}, {"timestep": 0.0}, {"temperature": -1.0}, {"thermostat": "langevin", "temperature": 0.0}],
 )
-def test_settings_without_sense_are_refused(settings: dict[str, float | str]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, float | str]) -> None:
     with pytest.raises(InputError):
         DynamicsSettings(**settings)
 

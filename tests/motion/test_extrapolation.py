@@ -9,6 +9,8 @@ import cuanto
 from cuanto import Molecule
 from cuanto.motion.extrapolation import Extrapolation, extrapolation_weights
 from cuanto.motion.surface import Surface
+from cuanto.scf import orthogonal
+from cuanto.units import BOHR_IN_ANGSTROM
 
 WATER = Molecule.from_string("3\n\nO 0 0 0.1\nH 0 0.75 -0.5\nH 0 -0.75 -0.5\n")
 STRETCH = np.array([[0.0, 0.0, 0.0], [0.0, 0.02, -0.02], [0.0, 0.0, 0.01]])
@@ -44,3 +46,20 @@ def test_other_occupations_start_the_history_again() -> None:
         assert predicted is not None
         occupied = result.occupations > 0
         assert np.allclose(predicted.C_spm[0][:, occupied[0]], result.coefficients[0][:, occupied[0]], atol=1e-10)
+
+
+@pytest.mark.parametrize("largest", [0, 100])
+def test_orbitals_of_a_device(largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Extrapolated where the linear algebra runs: on the device itself, or on the host for few functions."""
+    monkeypatch.setattr(orthogonal, "HOST_FUNCTIONS", largest)
+    predicted = []
+    for backend in ("cpu", "simt"):
+        extrapolation = Extrapolation(2)
+        for stretch in (0.7, 0.71):
+            molecule = Molecule("HH", [[0.0, 0.0, 0.0], [0.0, 0.0, stretch / BOHR_IN_ANGSTROM]])
+            result = cuanto.energy(molecule, "hf", "6-31g", backend=backend, gradient_tolerance=1e-9)
+            extrapolation.add(result)
+        found = extrapolation.predict(result.basis)
+        assert found is not None
+        predicted.append(found.C_spm[0][:, 0] * np.sign(found.C_spm[0][0, 0]))
+    np.testing.assert_allclose(predicted[0], predicted[1], atol=1e-7)

@@ -87,7 +87,7 @@ def test_an_ion_has_dipole_derivatives_about_a_fixed_origin() -> None:
     ion = Molecule.from_string("4\n\nO 0 0 0.1\nH 0 0.95 -0.2\nH 0.8 -0.5 -0.2\nH -0.8 -0.5 -0.2\n", charge=1)
     found = cuanto.frequencies(ion, **PM6)
     total = found.second_derivatives.dipole_derivatives.reshape(-1, 3, 3).sum(axis=0)
-    assert np.allclose(total, np.eye(3), atol=1e-4)  # moving the whole ion moves one charge
+    assert np.allclose(total, np.eye(3), atol=1e-4)  # moving the whole ion moves a charge of one
 
 
 def test_isotopes_and_modes() -> None:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import cuanto
+from coordinates import value_of
 from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.motion import walker
-from cuanto.motion.constraints import read_constraints, value_of
+from cuanto.motion.constraints import read_constraints
 from cuanto.motion.optimize import Step, optimize
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule
@@ -32,7 +33,7 @@ def test_water_by_hartree_fock() -> None:
     assert found.converged and found.result.converged
     assert value_of(distance, R_ax) * BOHR_IN_ANGSTROM == pytest.approx(0.9894, abs=2e-4)
     assert np.degrees(value_of(angle, R_ax)) == pytest.approx(100.03, abs=0.05)
-    assert found.energy == pytest.approx(-74.965901, abs=1e-4)  # J and K are fitted
+    assert found.energy == pytest.approx(-74.965901, abs=1e-4)  # published without fitting
     assert np.abs(found.gradient).max() < 1.5e-5
     assert found.steps[-1].energy == pytest.approx(found.energy, abs=1e-12)
     assert [step.number for step in found.steps] == list(range(1, found.iterations + 1))
@@ -155,7 +156,7 @@ def test_too_few_steps_are_no_convergence() -> None:
 def test_refusals() -> None:
     with pytest.raises(InputError, match="ghost atoms"):
         optimize(Molecule(["O", "H", "H", "Gh-O"], [[0, 0, 0], [1.8, 0, 0], [-0.5, 1.7, 0], [0, 0, 4]]), "hf", "sto-3g")
-    with pytest.raises(InputError, match="this sto-3g has fixed centres"):
+    with pytest.raises(InputError, match="the basis sto-3g was made for one geometry"):
         optimize(WATER, "hf", cuanto.Basis("sto-3g", WATER))
     with pytest.raises(InputError, match="unknown option 'colour'"):
         optimize(WATER, "pm6", colour="blue")

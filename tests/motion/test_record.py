@@ -18,7 +18,7 @@ def test_known_evaluations_are_not_computed_again(tmp_path: Path) -> None:
     first = Recorder(path, "key")
     energy, gradient = first.evaluate(surface, WATER.R_ax)
     with open(path, "ab") as file:
-        file.write(b'{"key": "key", "number": 2, "ener')  # a crash
+        file.write(b'{"key": "key", "number": 2, "ener')  # as after a crash in the middle of a line
     again, untouched = Recorder(path, "key"), Surface(WATER, "pm6")
     assert again.known == 1
     energy_again, gradient_again = again.evaluate(untouched, WATER.R_ax)
@@ -35,7 +35,7 @@ def test_other_positions_end_the_replay(tmp_path: Path) -> None:
     again.evaluate(surface, WATER.R_ax)
     again.evaluate(surface, WATER.R_ax + 0.5)
     assert again.replayed == 1
-    assert Recorder(path, "key").known == 2  # the new second one replaces what followed
+    assert Recorder(path, "key").known == 2  # the new second evaluation replaces the old ones after the first
 
 
 def test_another_calculation_has_its_own_lines(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_dipole_of_an_ion_is_about_its_centre_of_mass(water_result: Result) -> N
     basis = cuanto.Basis.from_shells(water_result.basis.shells, moved.R_ax)
     mu = properties.dipole(moved, basis, water_result.state.D_spq, water_result.backend)
     assert np.abs(mu - water_result.dipole).max() < 1e-9
-    D_spq = 0.9 * water_result.state.D_spq  # a charge of +1
+    D_spq = 0.9 * water_result.state.D_spq  # a tenth of the electrons missing: charge +1
     here, there = (cuanto.Molecule(mol.symbols, R_ax, 1) for R_ax in (mol.R_ax, moved.R_ax))
     still = properties.dipole(here, water_result.basis, D_spq, water_result.backend)
     assert np.abs(properties.dipole(there, basis, D_spq, water_result.backend) - still).max() < 1e-9

@@ -74,7 +74,8 @@ def test_it_draws_without_errors_or_requests(page: Browser) -> None:
         width, height = page.run("const b = document.getElementById(arguments[0]).getBoundingClientRect();"
                                  "return [b.width, b.height]", plot)  # fmt: skip
         assert width > 200 and height > 40, plot
-    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3  # except deep ones
+    # Core levels are not drawn.
+    assert page.run("return document.querySelectorAll('#plot-levels .level.filled').length") == 3
 
 
 def test_the_molecule_can_be_rotated(page: Browser) -> None:
@@ -128,7 +129,7 @@ def test_the_surface_is_where_the_orbital_has_its_value(page: Browser, result: A
     assert set(np.unique(edges, axis=0, return_counts=True)[1]) == {2}
     corner = [vertices[faces[:, i]] for i in range(3)]
     outward = np.cross(corner[1] - corner[0], corner[2] - corner[0])
-    assert ((outward * normals[faces[:, 0]]).sum(axis=1) > 0).mean() > 0.99  # seen from outside
+    assert ((outward * normals[faces[:, 0]]).sum(axis=1) > 0).mean() > 0.99  # triangles face outwards
 
 
 def test_a_narrow_window_and_a_malicious_name(browser: Browser, result: Any, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_page_has_everything(schema: dict[str, Any], water: Any) -> None:
     assert {"Hirshfeld", "CM5", "HOMO\u22123", "LUMO+3", "Dipole arrow"} <= set(page.text)
     assert "Quadrupole moment / (Debye Angstrom): xx" in page.words
     np.testing.assert_allclose(json.loads(embedded(html))["dipole"], water.dipole_debye, rtol=0, atol=1e-4)
-    assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # hints of both curves
+    assert len(water.history) > 3 and page.words.count("iteration 3, ") == 2  # tooltips of both curves
 
 
 def test_an_energy_that_did_not_converge_looks_like_it(schema: dict[str, Any]) -> None:
@@ -300,7 +300,7 @@ def test_methods_without_a_basis_and_two_spins() -> None:
 
 def test_the_page_reproduces_the_result(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(reproduce.file_name(water)).write_text(reproduce.xyz_text(water))
+    water.to_xyz(reproduce.file_name(water))
     words = shlex.split(reproduce.command_line(water).replace("\\\n", ""))
     assert "energy_tolerance=1e-08" in words
     done = CliRunner().invoke(app, [*words[1:], "--json", "again.json", "--backend", "cpu"])

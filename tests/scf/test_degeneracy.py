@@ -21,7 +21,7 @@ CASES = [(name, method) for name in ATOMS for method in ("hf", "pbe", "b3lyp", "
 
 
 def test_rotated_shells_give_the_same_occupied_orbitals() -> None:
-    """Five degenerate orbitals with two electrons between others; any rotation of them is undone."""
+    """Two of five degenerate orbitals are occupied; the choice does not depend on how the five are rotated."""
     rng, frame = np.random.default_rng(1), make_frame(np.eye(8), 1e-7, get_backend("cpu"))
     eps_m = np.array([-1.0, -0.5, -0.5, -0.5, -0.5, -0.5, 0.3, 0.4])
     n_m = np.array([[1.0] * 3 + [0.0] * 5])
@@ -33,7 +33,7 @@ def test_rotated_shells_give_the_same_occupied_orbitals() -> None:
         assert np.allclose(chosen.T @ chosen, np.eye(8), atol=1e-12)
         densities.append(chosen[:, :3] @ chosen[:, :3].T)
     assert np.ptp(densities, axis=0).max() < 1e-12
-    full = np.array([[1.0] * 6 + [0.0] * 2])  # nothing to choose
+    full = np.array([[1.0] * 6 + [0.0] * 2])  # all degenerate orbitals are occupied
     assert np.array_equal(order_degenerate(frame, np.eye(8)[None], eps_m[None], full)[0], np.eye(8))
 
 

@@ -124,7 +124,7 @@ def test_device_and_host_arrays_are_never_mixed(
     shift = 0.2 if how == "shift and damping" else 0.0
     options, criteria = ScfOptions(**damped), Criteria(1e-9, 1e-6)
     frame = problem.frame
-    diagonaliser: Any = Full(frame.xp, shift)
+    diagonaliser: Any = Full(frame, shift)
     if how in ("pseudo", "jacobi"):
         diagonaliser = Pseudo(frame, "refined" if how == "pseudo" else "jacobi")
     begin: Any = start
@@ -189,11 +189,11 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     device: Any = get_backend("cpu")
     problem, start = problem_on(device, "water", "rhf")
     accelerator = Accelerator(ScfOptions(), device)
-    states = list(iterate(problem, start, accelerator, Swapped(np), Criteria(1e-8, 1e-5), 200))
+    states = list(iterate(problem, start, accelerator, Swapped(device), Criteria(1e-8, 1e-5), 200))
     assert len(states) < 200, "the loop should end when nothing changes any more"
     assert states[-1].gradient < 1e-5 and abs(states[-1].energy_change) < 1e-8
     assert not any(state.converged for state in states)
-    right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(np), Criteria(1e-8, 1e-5), 200))
+    right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(device), Criteria(1e-8, 1e-5), 200))
     assert right[-1].converged and right[-1].energy < states[-1].energy - 0.1
 
 
@@ -240,7 +240,7 @@ def test_secants_stay_where_the_algebra_is(
     for _ in range(2):
         problem, start = problem_on(device, name, method)
         S_pq = device.to_device(matrices(name)[2])
-        common = (ScfOptions(stability="none"), Full(problem.frame.xp), Criteria(1e-9, 1e-6), S_pq)
+        common = (ScfOptions(stability="none"), Full(problem.frame), Criteria(1e-9, 1e-6), S_pq)
         states = list(search(problem, start, *common, secants))
         assert states[-1].converged and len(secants)
         counts.append(len(states))

@@ -120,7 +120,7 @@ def test_orbitals_of_another_density_are_never_called_converged(method: str, mon
         pair = found_jm[:, [homo, lumo]]
         found_jm[:, homo] = np.cos(t) * pair[:, 0] + np.sin(t) * pair[:, 1]
         found_jm[:, lumo] = np.cos(t) * pair[:, 1] - np.sin(t) * pair[:, 0]
-        assert levels[-2][-1] < levels[-1][0]  # this alone is not an error
+        assert levels[-2][-1] < levels[-1][0]  # the order of the levels does not reveal the mixing
         return found_jm, levels
 
     monkeypatch.setattr(loop, "diagonalise_blocks", rotated)
@@ -194,7 +194,7 @@ def test_diis_keeps_as_many_matrices_as_fit(monkeypatch: pytest.MonkeyPatch, cap
         assert np.allclose(history.combine(history.diis()), 19 + history.diis() @ np.arange(1 - len(history), 1))
         return len(history)
 
-    assert kept(0.0) == 12  # too small to be asked for
+    assert kept(0.0) == 12  # matrices this small are always kept
     monkeypatch.setattr(diis, "LARGE_HISTORY_BYTES", 1000.0)
     assert kept(1e9) == 12 and not caplog.records
     assert kept((diis.OTHER_MATRICES + 3 * 5) * matrix) == 5
@@ -248,7 +248,7 @@ def test_iron_hexaaqua_ion() -> None:
     assert found.converged and found.iterations <= 30
     assert abs(found.energy - given["energy"]) < ENERGY
     assert abs(found.s_squared - given["S2"]) < 1e-5
-    ion = found.molecule  # the reference is about the origin of the coordinates
+    ion = found.molecule  # the dipole moment of the reference is about the origin of the coordinates
     shift = ion.charge * dipole_origin(ion.nuclei.masses, ion.R_ax, ion.charge) * DIPOLE_IN_DEBYE
     assert np.abs(found.dipole_debye + shift - given["dipole_debye"]).max() < DIPOLE
 

@@ -23,7 +23,7 @@ def test_steps_are_downhill_and_within_the_radius() -> None:
     y, raised = _step(values, slopes, 0.1, FLAT_CURVATURE)
     assert raised > 0.0 and np.linalg.norm(y) == pytest.approx(0.1) and y @ slopes < 0.0
     y, _ = _step(np.array([-1e-4, 0.5]), np.array([1e-6, 0.1]), 1.0, 5e-4)
-    assert np.allclose(y, [0.0, -0.2])  # a negative curvature within its error
+    assert np.allclose(y, [0.0, -0.2])  # a negative curvature within the error counts as zero
 
 
 @pytest.mark.parametrize("method", ["rhf", "uhf", "rohf", "pbe"])

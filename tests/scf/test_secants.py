@@ -19,7 +19,7 @@ VELOCITY = np.array([[0.0, 0.01, 0.0], [0.01, 0.02, -0.02], [0.0, 0.0, 0.01]])
 
 def test_independent_combinations_are_orthonormal_and_newer_vectors_have_precedence() -> None:
     vectors = np.random.default_rng(1).normal(size=(4, 6))
-    vectors = np.insert(vectors, 2, vectors[0] + 1e-3 * vectors[3], axis=0)  # nearly the first one
+    vectors = np.insert(vectors, 2, vectors[0] + 1e-3 * vectors[3], axis=0)  # nearly a copy of the first vector
     vectors[4] *= 1e-6
     T_mn = independent(vectors @ vectors.T, 0.05)
     found = T_mn @ vectors

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cuanto
+import scf_cases
 from cuanto.methods import Calculation, Request
 from cuanto.scf import rotations
 from cuanto.scf.hessian import Hessian, Subspace
@@ -15,10 +16,16 @@ from cuanto.scf.loop import Density, fock
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
 from cuanto.terms import ExchangeCorrelation
+from cuanto.units import BOHR_IN_ANGSTROM
 
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu", "search": "none"}
 OH = "2\n\nO 0 0 0\nH 0 0 0.97\n"
 H2_STRETCHED = "2\n\nH 0 0 0\nH 0 0 2.0\n"
+IRIDIUM = (
+    ["Ir", "H", "H", "H", "C", "O"],
+    [(0, 0, 0), (1.6, 0, 0), (-1.6, 0, 0), (0, 1.6, 0), (0, -1.85, 0), (0, -3, 0)],
+)
+"""Square-planar IrH3(CO), Angstrom."""
 B2 = "2\n\nB 0 0 0\nB 0 0 1.59\n"
 
 
@@ -97,6 +104,19 @@ def test_following_from_a_minimum_gains_nothing_and_stops() -> None:
     first = cuanto.energy(mol, "ub3lyp", "sto-3g", **DIRECT)
     again = cuanto.energy(mol, "ub3lyp", "sto-3g", **DIRECT, stability="follow", guess=first)
     assert again.converged and again.iterations <= 5 and again.energy <= first.energy + 1e-9
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.02])
+def test_closed_shells_of_metals_do_not_end_at_a_saddle_point(shift: float) -> None:
+    """RHF of square-planar IrH3(CO), exact and displaced; PySCF 2.14 finds the lower state, too."""
+    places = np.array(IRIDIUM[1]) + shift * np.sin(1.0 + 2.3 * np.arange(18)).reshape(6, 3)
+    mol = cuanto.Molecule(IRIDIUM[0], places / BOHR_IN_ANGSTROM)
+    basis = scf_cases.basis("def2-svp", mol)
+    options: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+    saddle, found = (cuanto.energy(mol, "rhf", basis, **options, stability=how) for how in ("none", "auto"))
+    assert saddle.converged and found.converged and found.energy < saddle.energy - 0.015
+    assert found.energy == pytest.approx({0.0: -217.6838848, 0.02: -217.6860902}[shift], abs=1e-6)
+    assert "internal stability: stable" in " ".join(found.notes)
 
 
 def test_following_without_iterations_left_keeps_the_converged_state() -> None:

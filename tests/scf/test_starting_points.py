@@ -18,7 +18,7 @@ def linear(*symbols: str, multiplicity: int | None = None) -> Molecule:
     ("symbols", "found"),
     [
         (("Fe", "O"), [0]),
-        (("O", "Cu"), [1]),  # its d shell is open in Cu2+
+        (("O", "Cu"), [1]),  # the d shell of Cu2+ is open
         (("Ti", "O", "Ti"), [0, 2]),
         (("Ce", "F"), [0]),
         (("Zn", "O"), []),

@@ -68,7 +68,7 @@ def test_rotations_reach_the_same_energy(name: str, method: str) -> None:
         assert full.converged and pseudo.converged
         assert abs(full.energy - pseudo.energy) < SAME
         assert pseudo.iterations <= CYCLES * full.iterations
-        diagonalised = 2 if (name, method) == ("HI", "PM3") else 0  # where the energy rises
+        diagonalised = 2 if (name, method) == ("HI", "PM3") else 0  # the energy rises once
         assert steps(states).count(LABELS[variant]) >= pseudo.iterations - 1 - diagonalised
 
 
@@ -172,7 +172,7 @@ class Held:
     """Diagonaliser that exchanges the highest occupied and the lowest empty orbital; after a restart it uses `then`."""
 
     def __init__(self, then: Diagonaliser) -> None:
-        self.then, self.full, self.holds = then, Full(np), True
+        self.then, self.full, self.holds = then, Full(get_backend("cpu")), True
 
     def restart(self) -> None:
         self.holds = False
@@ -212,7 +212,7 @@ class Frozen:
     diagonalisation, and without restoring orthonormality."""
 
     def __init__(self, orthonormal: bool) -> None:
-        self.orthonormal, self.full = orthonormal, Full(np)
+        self.orthonormal, self.full = orthonormal, Full(get_backend("cpu"))
         self.eps: Any = None
 
     def restart(self) -> None:
@@ -312,7 +312,7 @@ def test_purification_gives_the_projector() -> None:
     orbitals, _, step = purification(F[None], start[None], n_sm, 0.0)
     assert step == "sp2" and purification.products == products
     purification(F[None], orbitals, n_sm, 0.0)
-    assert purification.products < 1.8 * products  # levels are known now
+    assert purification.products < 1.8 * products  # the second call knows the levels
     assert np.abs(orbitals[0].T @ orbitals[0] - np.eye(50)).max() < 1e-12
     assert np.abs(orbitals[0][:, :20] @ orbitals[0][:, :20].T - P).max() < 1e-9
     # An occupied orbital orthogonal to the new space: projected orbitals are linearly dependent.

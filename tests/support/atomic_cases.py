@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings
+from cuanto.atomic import SPECIES, Atom, AtomBasis, Nucleus, Occupation, Repulsion, ScfSettings, one_electron
 from cuanto.atomic.configuration import occupation_of, parse_configuration
 from cuanto.atomic.pairs import Triangle
 from cuanto.atomic.species import exchange_factors
 from cuanto.atomic.wtbs import table_set
 from cuanto.kernels.atomic import GROUP, PLANES
-from cuanto.system.nuclear_sizes import FEMTOMETRES_IN_BOHR
+from cuanto.system.nuclear_sizes import BOHR_IN_FEMTOMETRES
 from oracles import atomic as slow
 from paths import DATA
 
@@ -39,6 +42,13 @@ def stored() -> dict[str, Any]:
 def entries() -> dict[str, dict[str, Any]]:
     """Energies in the basis sets of the thesis's Table 2.1, by symbol."""
     return {entry["element"]: entry for entry in stored()["dhf_table_2_1_basis"]["entries"]}
+
+
+@cache
+def numerical_entries() -> dict[str, dict[str, Any]]:
+    """Energies of a numerical program with Fermi nuclei, by atom."""
+    found = json.loads((DATA / "atoms_numerical.json").read_text())
+    return {entry["atom"]: entry | {"c": found["c"]} for entry in found["atoms"]}
 
 
 def table_basis(symbol: str, pool: bool = False) -> AtomBasis:
@@ -73,7 +83,19 @@ def fermi_nucleus(rms: float, thickness: float = 2.3) -> list[tuple[float, float
 
     weights, R = spheres(float(brentq(error, 1.0, 10.0)))
     kept = weights > 1e-14
-    return list(zip(weights[kept].tolist(), (R[kept] / FEMTOMETRES_IN_BOHR).tolist(), strict=True))
+    return list(zip(weights[kept].tolist(), (R[kept] / BOHR_IN_FEMTOMETRES).tolist(), strict=True))
+
+
+@contextmanager
+def fermi_potential(rms: float) -> Iterator[None]:
+    """Replace the potential of all nuclei by that of a Fermi distribution with this root mean square radius (fm)."""
+    spheres, sphere = fermi_nucleus(rms), one_electron.potential_integral
+
+    def potential_integral(_: Nucleus, n: int, a: Array) -> Any:
+        return sum(weight * sphere(Nucleus(1.0, "sphere", R), n, a) for weight, R in spheres)
+
+    with patch.object(one_electron, "potential_integral", potential_integral):
+        yield
 
 
 def random_basis(seed: int, sizes: tuple[int, ...], low: float = -2.0, high: float = 8.0) -> AtomBasis:

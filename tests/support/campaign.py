@@ -48,6 +48,7 @@ from cuanto.methods.request import Request
 from cuanto.motion.constraints import read_constraints
 
 LONGEST = 30
+"""Seconds that an input may take."""
 XYZ = "3\ncharge=0 mult=1 name=water\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
 GHOST = '3\nProperties=species:S:1:pos:R:3 charge="0"\nO 0 0 0.117\nGh-H 0 0.757 -0.469\n@H 0 -0.757 -0.469 0.1\n'
 MOLDEN = """[Molden Format]\n[Atoms] AU\nO 1 8 0.0 0.0 0.2\nH 2 1 0.0 1.4 -0.9\nH 3 1 0.0 -1.4 -0.9\n[GTO]\n 1 0
@@ -253,7 +254,7 @@ def read_result(schema: Any) -> None:
 
 
 def calculate(given: Any) -> None:
-    """A QCSchema input from beginning to end."""
+    """Run the calculation of a QCSchema input."""
     cuanto.compute(given, raise_error=True)
 
 
@@ -365,10 +366,10 @@ class Campaign:
 
     def attempt(self, number: int) -> None:
         """Try one input."""
-        chance = random.Random(f"{self.seed} {number}")
-        name = chance.choices(list(TARGETS), [target.share for target in TARGETS.values()])[0]
+        rng = random.Random(f"{self.seed} {number}")
+        name = rng.choices(list(TARGETS), [target.share for target in TARGETS.values()])[0]
         target = TARGETS[name]
-        given = target.damage(chance.choice(target.examples), chance)
+        given = target.damage(rng.choice(target.examples), rng)
         self.tried[name] += 1
         try:
             with time_limit(LONGEST), warnings.catch_warnings():
@@ -382,7 +383,7 @@ class Campaign:
 
 
 def _prepare() -> None:
-    """Files that the commands name, and results to be damaged."""
+    """Write the files that commands name, and compute results to be damaged."""
     h2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
     Path("h2.xyz").write_text(h2)
     molecule = cuanto.Molecule.from_string(h2)

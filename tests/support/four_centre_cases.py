@@ -44,7 +44,7 @@ def ours(device: Backend | None, basis: Basis, algorithm: str = "auto") -> Array
 @cache
 def expected(case: Case) -> tuple[Basis, Array]:
     basis, _ = bundle(case)
-    if not HAS_PYSCF:  # a GPU node: the table kernel, which CPU tests compare with libcint
+    if not HAS_PYSCF:  # as on a GPU node: compare with the table kernel, which CPU tests compare with libcint
         return basis, ours(CpuBackend(schedule="table"), basis)
     from pyscf import gto
 

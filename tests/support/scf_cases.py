@@ -104,9 +104,9 @@ def molecule(name: str) -> cuanto.Molecule:
 
 
 def basis(name: str | dict[str, str], of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
-    """A basis from the files of the tests, whose contraction is that of the reference."""
+    """A basis from the files of the tests, whose contraction is that of the reference, or else as usual."""
     before = os.environ.get("CUANTO_BASIS_PATH")
-    os.environ["CUANTO_BASIS_PATH"] = str(DATA / "basis")
+    os.environ["CUANTO_BASIS_PATH"] = os.pathsep.join([str(DATA / "basis"), *filter(None, [before])])
     try:
         return cuanto.Basis(name, of, spherical=spherical)
     finally:

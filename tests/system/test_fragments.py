@@ -56,7 +56,7 @@ def test_forms(given: Any, atoms: list[tuple[int, ...]]) -> None:
         ({"fragments": "3,4"}, "fragments of 3, 4 atoms are 7 atoms, the molecule has 6"),
         ({"fragments": "1-3;4-7"}, "fragment 2 has atom 7: the molecule has atoms 1 to 6"),
         ({"fragments": "1-3;3-6"}, "atom 3 is in fragments 1 and 2"),
-        ({"fragments": "1,2;5,6"}, "in no fragment: atoms 3-4"),
+        ({"fragments": "1,2;5,6"}, "atoms 3-4 are in no fragment"),
         ({"fragments": "3,3", "charges": [0, 0, 0]}, "3 charges of fragments were given for 2 fragments"),
         ({"fragments": "3,3", "charges": "+1,0"}, r"charges \+1, 0 of the fragments do not add up to .*, 0"),
         ({"fragments": "3,3", "multiplicities": "1,2"}, "fragment 2: multiplicity 2 is impossible with 10 electrons"),

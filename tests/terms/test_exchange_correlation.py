@@ -136,7 +136,7 @@ def test_fock_is_the_derivative_of_the_energy(functional: str, spins: int) -> No
     D = C_spi @ C_spi.transpose(0, 2, 1)
     V = np.random.default_rng(1).normal(size=D.shape)
     V, h = V + V.transpose(0, 2, 1), 1e-4
-    # along a direction that keeps the density positive: orbitals turn
+    # Change the orbitals to first order, so that the density stays positive.
     V = C_spi @ (C_spi.transpose(0, 2, 1) @ V)
     V = V + V.transpose(0, 2, 1)
     slope = (term.fock(D + h * V, None)[0] - term.fock(D - h * V, None)[0]) / (2 * h)

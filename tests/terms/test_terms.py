@@ -121,7 +121,7 @@ def test_energy_with_a_distant_charge_follows_the_multipole_expansion() -> None:
     free = cuanto.energy(mol, "hf", orbital, **options)
     q, R = 0.5, 200.0
     charged = cuanto.energy(mol, "hf", orbital, point_charges=([q], [[0.0, 0.0, -R]]), **options)
-    # A neutral molecule has q mu.n/R^2 with n from the charge's place seen from it; the next term is of order R^-3.
+    # In the field of the charge the dipole has the energy -q mu_z / R^2; the next term is of order R^-3.
     assert abs((charged.energy - free.energy) + q * free.dipole[2] / R**2) < 2 * q / R**3
 
 

@@ -43,7 +43,8 @@ class PairIndices:
     offsets: NDArray[np.intp]
     """Positions of LL, SS, LS and its transpose of every pair in a flattened 2n x 2n matrix."""
     weights: Array
-    """LL and SS stand for both p, q and q, p; LS and its transpose are counted once, for p = q only LS."""
+    """Factors of LL, SS, LS and its transpose: 2 for LL and SS of p > q, which stand for both orders of the pair; 0 for
+    the transpose of LS if p = q."""
     origin: NDArray[np.intp]
     """Position in vectors [component, pair] (not padded) of every element of a 2n x 2n matrix."""
 
@@ -155,9 +156,9 @@ class PairOffsets:
 
 
 class Triangle:
-    """Layout for a CPU: symmetries `i` against `j` <= i, X[row][group of columns][plane][lane], one class after
-    another. Each thread reads one stream of memory. A pass over the matrix gives the products of both triangles with a
-    density.
+    """Layout for a CPU: X[row][group of columns][plane][lane] for symmetries `i` and `j` <= i, one class after another.
+
+    Each thread reads one stream of memory. A pass over the matrix gives the products of both triangles with a density.
     """
 
     def __init__(self, offsets: PairOffsets, relativistic: bool) -> None:
@@ -190,8 +191,8 @@ class Triangle:
         """Allocate one block of memory, so that it gets large pages; each row starts at a cache line."""
         elements = sum(count * self.offsets.first[i + 1] for i, count in enumerate(self.offsets.counts))
         whole = backend.xp.empty(elements * self.planes + GROUP)
-        ahead = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
-        return {"X": whole[ahead : len(whole) - GROUP + ahead]}
+        padding = -(whole.__array_interface__["data"][0] // whole.itemsize) % GROUP
+        return {"X": whole[padding : len(whole) - GROUP + padding]}
 
     def contraction(self, tasks: int) -> tuple[int, int]:
         """Items of the product with a density, and how many a thread takes at once."""
@@ -203,7 +204,7 @@ class Matrices:
     """Layout for a GPU: LL, SS, direct LS and SL, and K (exchange LS, both orders of a pair), over the pairs of all
     symmetries.
 
-    Both triangles: twice the memory, but rows are read in order and sums need no atomic operations.
+    Both triangles are stored: this takes twice the memory, but rows are read in order, without atomic operations.
     """
 
     def __init__(self, offsets: PairOffsets, relativistic: bool) -> None:

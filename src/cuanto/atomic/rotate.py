@@ -50,10 +50,10 @@ class SpinorRotations:
     def check(self, F: Array, U: Array) -> bool:
         """Whether occupied spinors U are the lowest of F with positive energy; if not, the next call diagonalises."""
         lowest = self.eigenvectors(F)[:, : self.shells]
-        apart = float(np.abs(U - lowest @ (lowest.T @ U)).max(initial=0.0))
-        if apart > SAME_SPACE:
+        deviation = float(np.abs(U - lowest @ (lowest.T @ U)).max(initial=0.0))
+        if deviation > SAME_SPACE:
             self._V = None
-        return apart <= SAME_SPACE
+        return deviation <= SAME_SPACE
 
     def _rotate(self, F: Array, V: Array) -> Array | None:
         o, empty = self.shells, len(V) - self.shells

@@ -168,7 +168,9 @@ class Chain:
         error = self.error_of(outcome)
         assert outcome.energy is not None and error is not None
         if error > self.threshold:
-            self._warnings.append(f"no set of up to {self.size} functions reaches {self.threshold:.1e}: {error:.1e}")
+            self._warnings.append(
+                f"no set of up to {self.size} functions reaches an error of {self.threshold:.1e}, only {error:.1e}"
+            )
         return SearchResult(
             self.element,
             current.ranges,

@@ -188,7 +188,12 @@ class Job:
     @property
     def real_name(self) -> str:
         """Number type of the kernel."""
-        return "double" if np.dtype(self.arguments["out"].dtype) == np.float64 else "float"
+        return real_name(self.arguments["out"].dtype)
+
+
+def real_name(dtype: Any) -> str:
+    """The C type of numbers."""
+    return "double" if np.dtype(dtype) == np.float64 else "float"
 
 
 class Backend(Protocol):

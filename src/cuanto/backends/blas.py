@@ -1,4 +1,4 @@
-"""The BLAS of NumPy (OpenBLAS in its wheels): the number of its threads, and its products for kernels.
+"""The BLAS of NumPy (OpenBLAS in its wheels): the number of its threads, its products for kernels, and some of LAPACK.
 
 Idle BLAS threads spin for a while, and a product of matrices with a hundred rows is finished before a second thread
 has woken up. Calculations therefore keep BLAS on one thread: kernels call its products from our own threads, and only
@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator, contextmanager
 from functools import cache
 from typing import Any
+
+import numpy as np
+
+from cuanto.arrays import Array
 
 PREFIXES = ("scipy_openblas", "openblas")
 SUFFIXES = ("64_", "_64", "")
@@ -106,6 +110,53 @@ def products() -> Products:
                 continue
             return Products(*(ctypes.cast(function, ctypes.c_void_p) for function in found), int(suffix == "64_"))
     return Products(None, None, 0)
+
+
+def invert_factor(A: Array) -> float:
+    """Replace a symmetric matrix A = L L^T by L^-1; returns the smallest pivot, or -1 if A is not positive definite.
+
+    LAPACK's routines are called in NumPy's own library: importing `scipy.linalg` takes 0.2 s.
+    """
+    routines = _triangular_routines()
+    n, lda, failed = (ctypes.c_int64(k) for k in (len(A), A.strides[0] // A.itemsize, 0))
+    if routines is None or A.dtype != np.float64 or A.strides[1] != A.itemsize or A.strides[0] < A.itemsize * len(A):
+        return _invert_factor_by_scipy(A)
+    # Rows of C are columns of Fortran: the upper triangle there is the lower one here.
+    factorise, invert = routines
+    matrix = (ctypes.byref(n), ctypes.c_void_p(A.ctypes.data), ctypes.byref(lda), ctypes.byref(failed))
+    factorise(b"U", *matrix, 1)
+    if failed.value:
+        return -1.0
+    smallest = float(np.diagonal(A).min()) ** 2
+    invert(b"U", b"N", *matrix, 1, 1)
+    A[...] = np.tril(A)
+    return smallest
+
+
+def _invert_factor_by_scipy(A: Array) -> float:
+    lapack = scipy_linalg().lapack
+    factor, failed = lapack.dpotrf(A, lower=1, clean=1)
+    if failed:
+        return -1.0
+    A[...] = lapack.dtrtri(factor, lower=1)[0]
+    return float(np.diagonal(factor).min()) ** 2
+
+
+@cache
+def _triangular_routines() -> tuple[Any, Any] | None:
+    """LAPACK's dpotrf and dtrtri with integers of 64 bits in the library that NumPy uses, if they are there."""
+    import numpy.linalg  # noqa: F401 (loads it)
+
+    library = _library(BLAS_MODULES[0])
+    for prefix in ("scipy_", ""):
+        try:
+            found = [getattr(library, f"{prefix}{name}_64_") for name in ("dpotrf", "dtrtri")]
+        except AttributeError:
+            continue
+        for routine in found:
+            routine.restype = None
+        return found[0], found[1]
+    return None
 
 
 def _controls() -> list[Control]:

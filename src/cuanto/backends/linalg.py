@@ -26,7 +26,6 @@ ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
 CHUNKS_SOLVED = 64
 """Number of chunks into which rows are divided for a product with a triangle, if that gives chunks of a suitable size.
 """
-FACTOR_BLOCK = tuning.size("cpu", "linalg.factor_block")
 MANY_ORBITALS = tuning.size("cpu", "linalg.many_orbitals")
 GRAM_ROWS = tuning.size("cuda", "linalg.gram_rows")
 PANEL = tuning.size("cuda", "linalg.panel_columns")
@@ -157,23 +156,13 @@ class HostLinalg:
         return out
 
     def inverse_factor(self, A: Array) -> tuple[Array, float]:
-        """Factorise and invert in place, recursively: halves by products in our threads, small blocks by LAPACK."""
-        n = len(A)
-        if n <= FACTOR_BLOCK:
-            return _small_inverse_factor(A)
-        middle = -(-n // 2)
-        first, smallest = self.inverse_factor(A[:middle, :middle])
-        if smallest < 0:
-            return A, -1.0
-        below = self.product(A[middle:, :middle], first.T)  # L_21 = A_21 L_11^-T
-        A[middle:, middle:] -= self.gram(below)
-        second, other = self.inverse_factor(A[middle:, middle:])
-        if other < 0:
-            return A, -1.0
-        A[middle:, :middle] = self.product(second, self.product(below, first))
-        A[middle:, :middle] *= -1.0
-        A[:middle, middle:] = 0.0
-        return A, min(smallest, other)
+        """Factorise and invert in place by LAPACK.
+
+        Inverses by products of halves are faster, but energies of fitted densities lose five digits if the metric is
+        nearly singular: 1e-7 Hartree for taxol with def2-universal-jkfit.
+        """
+        with self.threads(len(A)):
+            return A, blas.invert_factor(A)
 
     def lower_gram(self, A: Any) -> Any:
         """The full product: a triangle alone would not be faster."""
@@ -227,15 +216,6 @@ class HostLinalg:
         return C_k
 
 
-def _small_inverse_factor(A: Array) -> tuple[Array, float]:
-    lapack = blas.scipy_linalg().lapack
-    factor, failed = lapack.dpotrf(A, lower=1, clean=1)
-    if failed:
-        return A, -1.0
-    A[...] = lapack.dtrtri(factor, lower=1)[0]
-    return A, float(np.diagonal(factor).min()) ** 2
-
-
 def _leading(A: Array) -> tuple[Array, int, bool]:
     """The matrix for BLAS: with contiguous rows or columns, their leading dimension, and whether it is transposed."""
     A = np.asarray(A, dtype=np.float64)
@@ -269,7 +249,16 @@ def add_squares(
 
 
 class Library(Protocol):
-    """Functions of a device's libraries that its array module lacks."""
+    """Functions of a device's libraries that its array module lacks or whose first use is slow there."""
+
+    def cholesky(self, A: Any) -> Any:
+        """Lower Cholesky factor of a matrix, the upper triangle undefined, or factors of a stack with zeros there."""
+
+    def inverses(self, A: Any) -> Any:
+        """Inverses of a stack of matrices."""
+
+    def eigh(self, A: Any) -> tuple[Any, Any]:
+        """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 
     def lower_gram(self, A: Any) -> Any:
         """A A^T of a matrix, its lower triangle only."""
@@ -299,9 +288,8 @@ class DeviceLinalg:
         return blas.threads(usable_cores() if n >= MANY_ORBITALS else 1)
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
-        """Diagonalise by the array library."""
-        values, vectors = self._xp.linalg.eigh(A)
-        return values, vectors
+        """Diagonalise by the device's library."""
+        return self._library.eigh(A)
 
     def product(self, A: Any, B: Any) -> Any:
         """Multiply by the array library."""
@@ -340,12 +328,19 @@ class DeviceLinalg:
         return out
 
     def inverse_factor(self, A: Any) -> tuple[Any, float]:
-        """Invert by products, which are faster than the library's triangular inverse."""
-        L = self._xp.linalg.cholesky(A)
+        """Invert by products, which are faster than the library's triangular inverse, and refine the result once.
+
+        Without the refinement L^-1 L = 1 + 1e-8 for a nearly singular metric (taxol, def2-universal-jkfit), and the
+        energy of a fitted density depends on rounding errors of the metric: it varied by 2e-7 Hartree.
+        """
+        L = self._library.cholesky(A)
         smallest = float(self._xp.diagonal(L).min())  # NaN if there is no factor
         if not smallest > 0.0:
             return None, -1.0
-        return self._xp.ascontiguousarray(inverse_triangle(L, self._xp)), smallest**2
+        L = self._xp.tril(L)
+        inverse = self._xp.ascontiguousarray(inverse_triangle(L, self._xp, self._library.inverses))
+        inverse -= add_to_diagonal(inverse @ L, -1.0) @ inverse
+        return inverse, smallest**2
 
     def lower_gram(self, A: Any) -> Any:
         """Use the library's symmetric product for a single matrix: half the operations."""
@@ -353,12 +348,12 @@ class DeviceLinalg:
 
     def divisor(self, L: Any) -> BlockFactor:
         """Use large diagonal blocks, so that there are few calls."""
-        inverse = self._library.inverse if L.ndim == 2 else self._xp.linalg.inv
+        inverse = self._library.inverse if L.ndim == 2 else self._library.inverses
         return BlockFactor(L, [inverse(block) for block in _diagonal_blocks(L, TRIANGLE_BLOCK["cuda"])])
 
     def factor(self, G: Any) -> BlockFactor:
-        """Factorise by the array library; NaN if the matrix is not positive definite."""
-        return self.divisor(self._xp.linalg.cholesky(G))
+        """Factorise by the device's library; NaN if the matrix is not positive definite."""
+        return self.divisor(self._library.cholesky(G))
 
     def rotation_factors(self, X: Any) -> Iterator[BlockFactor]:
         """Compute both concurrently, because each factor is a long chain of small kernels."""
@@ -387,8 +382,11 @@ class DeviceLinalg:
             rows[other[some]] = part
 
 
-def inverse_triangle(L: Any, xp: Any, block: int = 96) -> Any:
-    """Inverse of a lower triangle: blocks on the diagonal first, then [[A, 0], [C, D]] by products, level by level."""
+def inverse_triangle(L: Any, xp: Any, inverses: Callable[[Any], Any], block: int = 96) -> Any:
+    """Inverse of a lower triangle: blocks on the diagonal first, then [[A, 0], [C, D]] by products, level by level.
+
+    `inverses`: function that inverts a stack of matrices.
+    """
     n = len(L)
     count = 1 << max(0, -(-n // block) - 1).bit_length()
     block = -(-n // count)  # as little padding as possible
@@ -397,11 +395,11 @@ def inverse_triangle(L: Any, xp: Any, block: int = 96) -> Any:
     padded[:n, :n] = xp.tril(L)
     diagonal = xp.arange(count)
     blocks = padded.reshape(count, block, count, block)[diagonal, :, diagonal]
-    inverse = xp.linalg.inv(blocks)  # [block, row, column]
+    inverse = inverses(blocks)  # [block, row, column]
     while len(inverse) > 1:
         width = inverse.shape[1]
         pairs = xp.arange(len(inverse) // 2)
-        C = padded.reshape(2 * len(pairs), width, 2 * len(pairs), width)[2 * pairs + 1, :, 2 * pairs]
+        C = padded.reshape(2 * len(pairs), width, 2 * len(pairs), width)[1 + 2 * pairs, :, 2 * pairs]
         upper, lower = inverse[0::2], inverse[1::2]
         joined = xp.zeros((len(pairs), 2 * width, 2 * width))
         joined[:, :width, :width], joined[:, width:, width:] = upper, lower

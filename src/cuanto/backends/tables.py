@@ -7,18 +7,17 @@ needed.
 
 from __future__ import annotations
 
-import json
-import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from cuanto.backends import cache as disk
 from cuanto.backends.base import Class
 from cuanto.backends.programs import class_cost, class_tables, is_cached, tables_path
 from cuanto.kernels.spec import Shells
-from cuanto.workers import python_environment, usable_cores
+from cuanto.processes import ProcessRunner
+from cuanto.workers import usable_cores
 
 LARGE = 8
 """Sum of the angular momenta of the smallest classes whose tables take longer than a tenth of a second."""
@@ -44,57 +43,23 @@ def make_tables(classes: Iterable[Class], levels: bool) -> None:
 
 
 def _make(classes: list[Class], levels: bool, workers: int) -> None:
-    left: queue.SimpleQueue[Class] = queue.SimpleQueue()
-    for one in sorted(classes, key=_momentum, reverse=True):
-        left.put(one)
-    count = min(workers, len(classes))
-    threads = [threading.Thread(target=_feed, args=(left, levels), daemon=True) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with suppress(OSError), ProcessRunner(min(workers, len(classes))) as runner:
+        for operator, bra, ket, algorithm in sorted(classes, key=_momentum, reverse=True):
+            sides = [[side.l, side.pure, side.hermite] for side in (bra, ket)]
+            runner.submit("class", make_class, {"class": [operator, *sides, algorithm], "levels": levels})
+        for _ in classes:
+            runner.next()
+
+
+def make_class(task: dict[str, Any]) -> dict[str, Any]:
+    """Make the tables of one class in this process, and store them."""
+    operator, bra, ket, algorithm = task["class"]
+    first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
+    class_tables(operator, first, second, algorithm, task["levels"])
+    class_cost(operator, first, second, algorithm)
+    disk.flush()
+    return {}
 
 
 def _momentum(given: Class) -> int:
     return sum(given[1].l) + sum(given[2].l)
-
-
-def _feed(left: queue.SimpleQueue[Class], levels: bool) -> None:
-    """Give classes to a process, one after the other."""
-    try:
-        worker = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=python_environment(),
-        )
-    except OSError:
-        return
-    with worker:
-        assert worker.stdin is not None and worker.stdout is not None
-        try:
-            while worker.poll() is None:
-                operator, bra, ket, algorithm = left.get_nowait()
-                sides = [[side.l, side.pure, side.hermite] for side in (bra, ket)]
-                worker.stdin.write(json.dumps([operator, *sides, algorithm, levels]).encode() + b"\n")
-                worker.stdin.flush()
-                if not worker.stdout.readline():
-                    return
-        except (queue.Empty, OSError):
-            return
-
-
-def main() -> None:
-    """Run a process that makes tables: it reads a line of JSON for each class, and answers with an empty line."""
-    for line in sys.stdin:
-        operator, bra, ket, algorithm, levels = json.loads(line)
-        first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
-        class_tables(operator, first, second, algorithm, levels)
-        class_cost(operator, first, second, algorithm)
-        disk.flush()
-        print(flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -33,10 +33,10 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
 
     A task has molecules (plain data or objects), method, basis, keywords, gradient, driver and settings.
     """
-    given, alone = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
+    given, separate = task["molecules"], task.get("driver") in (HESSIAN, OPTIMIZE)
     molecules = [one if isinstance(one, Molecule) else read_molecule(one) for one in given]
-    together = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not alone
-    if len(molecules) > 1 and together:
+    combined = task["method"].lower() in SEMIEMPIRICAL and set(task["keywords"]) <= BATCH_KEYWORDS and not separate
+    if len(molecules) > 1 and combined:
         try:
             return {"rows": _joint_rows(molecules, task)}
         except Exception as error:  # one by one, to find the molecule that fails

@@ -112,7 +112,7 @@ def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
 
 
 TABLE = table_flags(
-    "With --out: number of processes; 0: none but this one. \\[default: one per core]",
+    "With --out: number of processes; 0: compute in this one. \\[default: one per core]",
     "With --out: Dask scheduler, such as tcp://HOST:8786.",
 )
 
@@ -195,7 +195,7 @@ def _parameters(types: Mapping[str, Any], default: object = None) -> list[Parame
 
 
 def given(flags: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Those of the flags `names` that were given, as plain data."""
+    """Those of the flags `names` that the user gave, as plain data."""
     found = {name: flags[name] for name in names}
     return {name: getattr(value, "value", value) for name, value in found.items() if value is not None}
 

@@ -201,6 +201,14 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
     return result
 
 
+def refuse_files(job: Job, outputs: Mapping[str, str], names: Sequence[str], task: str) -> None:
+    """Refuse files of these kinds, which do not apply to a method or task."""
+    for name in names:
+        if name in outputs or (name == "restart" and job.restart is not None):
+            option = name if job.file is not None else f"--{name}"
+            raise InputError(f"{option} does not apply to {task}: leave it out")
+
+
 def _prepare(
     molecule: Molecule, model: Model, job: Job, outputs: Mapping[str, str]
 ) -> tuple[Request, str, Checkpoint | None]:
@@ -222,10 +230,7 @@ def _prepare(
     with errors_about_option("backend"):
         found["backend"] = device = resolve(request.options.backend)
     if request.model is None:
-        for name, value in {**outputs, "restart": job.restart}.items():
-            if value is not None and name in ("molden", "checkpoint", "restart"):
-                option = name if job.file is not None else f"--{name}"
-                raise InputError(f"{option} does not apply to {model.method}: leave it out")
+        refuse_files(job, outputs, ("molden", "checkpoint", "restart"), model.method)
         Semiempirical(molecule, request.method, device)  # refuses elements without parameters
         return replace(request, options=replace(request.options, **found)), "", None
     with errors_about_option("basis"):

@@ -68,14 +68,12 @@ def checked_division(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def counterpoise_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> CounterpoiseResult:
     """Compute the interaction energy of one molecule's fragments, write its files and print every energy."""
+    from cuanto.cli.calculate import refuse_files
     from cuanto.cli.optimisation import status_line
     from cuanto.interaction import counterpoise
     from cuanto.interfaces.sources import choose_model
 
-    for name in ("checkpoint", "restart"):
-        if name in outputs or (name == "restart" and job.restart is not None):
-            option = name if job.file is not None else f"--{name}"
-            raise InputError(f"{option} does not apply to a counterpoise correction: leave it out")
+    refuse_files(job, outputs, ("checkpoint", "restart"), "a counterpoise correction")
     with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None

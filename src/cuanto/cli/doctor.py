@@ -88,14 +88,14 @@ def libraries() -> Finding:
 
 def extras() -> Finding:
     """Installed optional packages, and what the missing ones are for."""
-    there, lacking = [], []
+    installed, missing = [], []
     for package, purpose in EXTRAS.items():
         try:
-            there.append(f"{package} {version(package)}")
+            installed.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            lacking.append(f"{package} ({purpose})")
-    rest = f"; not installed: {', '.join(lacking)}: `pip install 'cuanto[all]'`" if lacking else ""
-    return (", ".join(there) or "none") + rest, None
+            missing.append(f"{package} ({purpose})")
+    rest = f"; not installed: {', '.join(missing)}: `pip install 'cuanto[all]'`" if missing else ""
+    return (", ".join(installed) or "none") + rest, None
 
 
 def basis_sets() -> Finding:

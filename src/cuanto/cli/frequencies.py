@@ -25,7 +25,7 @@ from cuanto.cli.calculate import (
 from cuanto.cli.energy import FILE_FLAGS as ENERGY_FILES
 from cuanto.cli.lines import print_error
 from cuanto.cli.many import run_batch
-from cuanto.cli.show import print_heading
+from cuanto.cli.show import print_heading, progress_bar
 from cuanto.cli.show_vibrations import print_vibrations
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
@@ -97,7 +97,7 @@ FILE_FLAGS = {
     "journal": file_flag("File of finished displacements. \\[default: NAME_freq.journal]"),
 }
 TABLE = table_flags(
-    "Number of processes; 0: none but this one. \\[default: one per core; 0 on a GPU and for short runs]",
+    "Number of processes; 0: compute in this one. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
@@ -159,7 +159,7 @@ def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
 def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, scheduler: str | None) -> int:
     """Frequencies of many molecules as a table."""
     if "journal" in job.outputs:
-        raise InputError("--journal is for single molecules; a table has a journal of its own: leave one of them out")
+        raise InputError("--journal is for single molecules; a table has its own journal: leave out --journal or --out")
     from cuanto.motion.thermochemistry import Conditions
 
     Conditions(**analysis.conditions)  # reports wrong values once, not for every molecule
@@ -207,11 +207,9 @@ def _compute(
 
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
-    """Write the geometry that the imaginary modes have led to."""
-    from cuanto.report.reproduce import xyz_text
-
+    """Write the geometry reached by following imaginary modes."""
     assert vibrations.result is not None
-    write_text(path, xyz_text(vibrations.result))
+    vibrations.result.to_xyz(path)
     if not quiet:
         console.print(f" the last geometry is in {path}", markup=False, style="dim")
 
@@ -268,10 +266,7 @@ def progress(console: Console, quiet: bool) -> tuple[AbstractContextManager[Any]
     """A progress bar of displacements on a terminal, nothing elsewhere."""
     if quiet or not console.is_terminal:
         return nullcontext(), lambda done, total: None
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True)
+    bar = progress_bar(console, transient=True)
     task = bar.add_task("displacements", total=None)
     return bar, lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
+from cuanto.cli.frequencies import CONDITION_FLAGS, HESSIAN_FLAGS, TABLE
+from cuanto.cli.md import MOTION_FLAGS
 from cuanto.errors import InputError
 from cuanto.options import require_known
 
 NUMBER, WHOLE, SWITCH, TEXT = "a number", "a whole number", "true or false", "text in quotes"
-FREQUENCIES = {
-    "temperature": NUMBER,
-    "pressure": NUMBER,
-    "scale": NUMBER,
-    "cutoff": NUMBER,
-    "symmetry_number": WHOLE,
-    "degeneracy": WHOLE,
-    "entropy": TEXT,
-    "step": NUMBER,
-    "symmetry": SWITCH,
-    "follow_imaginary": SWITCH,
-    "workers": WHOLE,
-}
-"""Keys of [frequencies] besides `isotopes`, and kinds of their values."""
-MD = {
-    "steps": WHOLE,
-    "timestep": NUMBER,
-    "temperature": NUMBER,
-    "thermostat": TEXT,
-    "time_constant": NUMBER,
-    "seed": WHOLE,
-    "every": WHOLE,
-}
+KINDS: dict[type, str] = {float: NUMBER, int: WHOLE, bool: SWITCH}
+
+
+def _kinds(flags: Mapping[str, Any]) -> dict[str, str]:
+    """Kinds of values from the annotations `Annotated[type | None, ...]` of flags of the same names."""
+    types = {name: get_args(get_args(one)[0])[0] for name, one in flags.items()}
+    return {name: KINDS.get(one, TEXT) for name, one in types.items()}
+
+
+FREQUENCIES = _kinds({**CONDITION_FLAGS, **HESSIAN_FLAGS, "workers": TABLE["workers"]})
+"""Keys of [frequencies], and kinds of their values; `isotopes` may also be a table."""
+MD = _kinds(MOTION_FLAGS)
 """Keys of [md], and kinds of their values."""
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, run_job
-from cuanto.cli.show import count
+from cuanto.cli.show import count, progress_bar
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
 
@@ -93,10 +93,7 @@ def _bar(console: Console, batch: Batch, quiet: bool) -> tuple[AbstractContextMa
     """A progress bar on a terminal, nothing elsewhere."""
     if quiet or not console.is_terminal:
         return nullcontext(), lambda row: None
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, TextColumn("{task.fields[rate]}"), console=console)
+    bar = progress_bar(console, "{task.fields[rate]}")
     task = bar.add_task("molecules", total=len(batch.entries), rate="")
 
     def step(row: Row) -> None:

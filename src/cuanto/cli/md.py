@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, with_options
+from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, given, with_options
 from cuanto.cli.calculate import Job, job_given, output_paths, read_sources
 from cuanto.errors import InputError
 
@@ -40,52 +40,34 @@ class Thermostat(StrEnum):
     NOSE_HOOVER = "nose-hoover"
 
 
-def _motion(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=MOTION, **more)
+def _motion(type_: Any, help: str, **more: Any) -> Any:
+    return Annotated[type_ | None, typer.Option(help=help, rich_help_panel=MOTION, **more)]
 
 
 MoleculeName = Annotated[str, typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
-Steps = Annotated[int, _motion("Steps in total, including those before an interruption.", min=1)]
-Timestep = Annotated[float, _motion("Length of a step in fs.")]
-Temperature = Annotated[float, _motion("Temperature of the initial velocities and of a thermostat in K.")]
-Kind = Annotated[Thermostat, _motion("none: constant energy; langevin or nose-hoover: constant temperature.")]
-TimeConstant = Annotated[float, _motion("Time constant of the thermostat in fs.")]
-Seed = Annotated[int, _motion("Seed of the random numbers.", min=0)]
-Every = Annotated[int, _motion("Write and print every n-th step.", min=1)]
-Out = Annotated[
-    Path | None, _motion("Trajectory, extended XYZ. \\[default: NAME_md.xyz]", "--trajectory", metavar="FILE")
-]
+MOTION_FLAGS = {
+    "steps": _motion(int, f"Steps in total, including those before an interruption. \\[default: {STEPS}]", min=1),
+    "timestep": _motion(float, "Length of a step in fs. \\[default: 0.5]"),
+    "temperature": _motion(float, "Temperature of the initial velocities and of a thermostat in K. \\[default: 300.0]"),
+    "thermostat": _motion(
+        Thermostat, "none: constant energy; langevin or nose-hoover: constant temperature. \\[default: none]"
+    ),
+    "time_constant": _motion(float, "Time constant of the thermostat in fs. \\[default: 50.0]"),
+    "seed": _motion(int, "Seed of the random numbers. \\[default: 0]", min=0),
+    "every": _motion(int, "Write and print every n-th step. \\[default: 1]", min=1),
+}
+FILE_FLAGS = {"trajectory": _motion(str, "Trajectory, extended XYZ. \\[default: NAME_md.xyz]", metavar="FILE")}
 
 
-@with_options
-def md(
-    molecule: MoleculeName,
-    steps: Steps = STEPS,
-    timestep: Timestep = 0.5,
-    temperature: Temperature = 300.0,
-    thermostat: Kind = Thermostat.NONE,
-    time_constant: TimeConstant = 50.0,
-    seed: Seed = 0,
-    every: Every = 1,
-    trajectory: Out = None,
-    quiet: Quiet = False,
-    **flags: Any,
-) -> None:
+@with_options(last={**MOTION_FLAGS, **FILE_FLAGS})
+def md(molecule: MoleculeName, quiet: Quiet = False, **flags: Any) -> None:
     """Run molecular dynamics; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
 
     The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.
     """
-    settings: dict[str, Any] = {"steps": steps, "timestep": timestep, "temperature": temperature, "seed": seed}
-    settings |= {"thermostat": thermostat.value, "time_constant": time_constant, "every": every}
-    job = job_given(
-        flags,
-        sources=[molecule],
-        driver="gradient",
-        settings=settings,
-        outputs={} if trajectory is None else {"trajectory": str(trajectory)},
-        quiet=quiet,
-    )
-    run_md(job)
+    files = given(flags, FILE_FLAGS)
+    settings = given(flags, MOTION_FLAGS)
+    run_md(job_given(flags, sources=[molecule], driver="gradient", settings=settings, outputs=files, quiet=quiet))
 
 
 def run_md(job: Job) -> int:
@@ -140,19 +122,15 @@ def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
     console.print(f"trajectory: {path}", markup=False, style="bold green")
 
 
-Host = Annotated[str, _motion("Machine of the server.")]
-Port = Annotated[int | None, _motion("Port of the server. \\[default: 31415]", min=1, max=65535)]
-Unix = Annotated[str | None, _motion("Name of a Unix socket in place of host and port.", metavar="NAME")]
+SERVER_FLAGS = {
+    "host": _motion(str, "Machine of the server. \\[default: localhost]"),
+    "port": _motion(int, "Port of the server. \\[default: 31415]", min=1, max=65535),
+    "unix": _motion(str, "Name of a Unix socket in place of host and port.", metavar="NAME"),
+}
 
 
-@with_options
-def ipi(
-    molecule: MoleculeName,
-    host: Host = "localhost",
-    port: Port = None,
-    unix: Unix = None,
-    **flags: Any,
-) -> None:
+@with_options(last=SERVER_FLAGS)
+def ipi(molecule: MoleculeName, **flags: Any) -> None:
     """Compute energies and forces for a server that speaks the i-PI protocol, such as i-PI, LAMMPS or ASE.
 
     The molecule gives elements, charge and multiplicity, its atoms in the order of the server; the server gives the
@@ -164,8 +142,8 @@ def ipi(
     job = job_given(flags, sources=[molecule], driver="gradient")
     (source,) = read_sources(job)
     model = choose_model(source, job.model)
-    if unix is not None and port is not None:
+    if flags["unix"] is not None and flags["port"] is not None:
         raise InputError("--unix and --port are two ways to reach a server: leave out one of them")
     assert model.method is not None
-    count = serve(source.molecule, model.method, model.basis, host=host, port=port, unix=unix, **model.keywords)
+    count = serve(source.molecule, model.method, model.basis, **given(flags, SERVER_FLAGS), **model.keywords)
     Console(highlight=False).print(f"the server has ended after {count} geometries", markup=False)

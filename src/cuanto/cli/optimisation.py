@@ -184,9 +184,9 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
     """Prints a line for every set, above a status line on standard error."""
     searched = f"{symbols[0]} to {symbols[-1]}" if len(symbols) > 1 else symbols[0]
     counts = {"done": 0, "known": 0}
-    together = console.is_terminal  # otherwise the lines go to a file and do not disturb the status line
+    same_terminal = console.is_terminal  # otherwise the lines go to a file and do not disturb the status line
     errors = Console(stderr=True, highlight=False)
-    with status_line(errors, f"{searched}: computing the basis-set limit", redirect=together) as update:
+    with status_line(errors, f"{searched}: computing the basis-set limit", redirect=same_terminal) as update:
 
         def show(progress: Progress) -> None:
             console.print(_line(progress), markup=False)

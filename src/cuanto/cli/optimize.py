@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
-from cuanto.cli.calculate import Job, job_given, write_files, write_schema
+from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
 from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.many import run_given
 from cuanto.cli.show import count, print_heading
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError
 from cuanto.files import write_text
 
 if TYPE_CHECKING:
@@ -33,31 +33,16 @@ EXAMPLES = examples(
 )
 SEARCH = "Search"
 DEFAULT_OUTPUTS = {"trajectory": "{name}_opt.xyz", "structure": "{name}_optimized.xyz"}
-ENERGY_ONLY_FILES = ("checkpoint", "restart")
-"""Output files of single-point energies, which an optimisation does not write."""
 
 
 def _search(type_: Any, name: str, **more: Any) -> Any:
     return Annotated[type_ | None, typer.Option(name, rich_help_panel=SEARCH, **more)]
 
 
-class Convergence(StrEnum):
-    """Names of the convergence criteria in `cuanto.motion.criteria`."""
-
-    LOOSE = "loose"
-    NORMAL = "normal"
-    TIGHT = "tight"
-    VERYTIGHT = "verytight"
-
-
-class Coordinates(StrEnum):
-    """Names of the coordinate systems in `cuanto.motion.walker`."""
-
-    TRIC = "tric"
-    DLC = "dlc"
-    HDLC = "hdlc"
-
-
+Convergence = StrEnum("Convergence", ["LOOSE", "NORMAL", "TIGHT", "VERYTIGHT"])
+"""Names of the convergence criteria in `cuanto.motion.criteria`."""
+Coordinates = StrEnum("Coordinates", ["TRIC", "DLC", "HDLC"])
+"""Names of the coordinate systems in `cuanto.motion.walker`."""
 SEARCH_FLAGS = {
     "convergence": _search(Convergence, "--convergence", help="Convergence criteria. \\[default: normal]"),
     "freeze": _search(
@@ -127,6 +112,7 @@ def checked_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> OptimizationResult:
     """Optimise one molecule, write its files and print every step."""
     from cuanto.interfaces.sources import choose_model
+    from cuanto.methods import SEMIEMPIRICAL
     from cuanto.motion.optimize import Search
     from cuanto.motion.settings import Settings
 
@@ -135,7 +121,8 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         assert model.method is not None
         settings = Settings.of(**job.settings)
         search = Search(source.molecule, model.method, model.basis, settings, dict(model.keywords))
-        _require_applicable(search.surface.method, outputs)
+        if search.surface.method.lower() in SEMIEMPIRICAL:
+            refuse_files(job, outputs, ("molden",), search.surface.method)
         basis = "" if model.basis is None else f"/{model.basis}"
         heading = partial(print_heading, console, source.molecule, model.method, basis)
         journal = Path(f"{outputs['trajectory']}.journal")
@@ -150,13 +137,6 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
     write_outputs(outcome, outputs, source)
     print_end(console, outcome, source.label, outputs, job.quiet)
     return outcome
-
-
-def _require_applicable(method: str, outputs: Mapping[str, str]) -> None:
-    from cuanto.methods import SEMIEMPIRICAL
-
-    if "molden" in outputs and method.lower() in SEMIEMPIRICAL:
-        raise InputError(f"--molden does not apply to {method}: leave it out")
 
 
 class StepTable:

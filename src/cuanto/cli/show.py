@@ -203,6 +203,14 @@ def print_table(console: Console, table: Table) -> None:
     console.print(table, width=max(needed, console.width), soft_wrap=needed > console.width)
 
 
+def progress_bar(console: Console, *texts: str, **settings: Any) -> Any:
+    """A progress bar with a description, numbers of finished and of all tasks, the time left, and further texts."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, *map(TextColumn, texts), console=console, **settings)
+
+
 def _width(console: Console, table: Table) -> int:
     return Measurement.get(console, console.options.update(width=MAX_WIDTH), table).maximum
 

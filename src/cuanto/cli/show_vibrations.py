@@ -67,20 +67,6 @@ def _print_thermochemistry(console: Console, thermochemistry: Thermochemistry, g
     head = f"thermochemistry at {conditions.temperature:g} K and {conditions.pressure:g} atm ({conditions.entropy}"
     line = f"{head}, {group}, symmetry number {conditions.symmetry_number}, degeneracy {conditions.degeneracy}{scale})"
     print_text(console, f" {line}", "bold")
-    for name, value, thermal in thermochemistry_rows(thermochemistry):
+    for name, value, thermal in thermochemistry.rows():
         more = "" if thermal is None else f"{thermal * HARTREE_IN_KJ_PER_MOL:12.3f} kJ/mol"
         print_text(console, f" {name:<30}{value:18.9f}  Hartree{more}")
-
-
-def thermochemistry_rows(results: Thermochemistry) -> list[tuple[str, float, float | None]]:
-    """Name, value, and its difference from the electronic energy (Hartree); None for the electronic energy."""
-    rows: list[tuple[str, float, float | None]] = [("electronic energy", results.electronic_energy, None)]
-    T, zero = results.conditions.temperature, results.electronic_energy + results.zero_point_energy
-    rows += [("zero-point energy", results.zero_point_energy, results.zero_point_energy)]
-    rows += [("energy at 0 K", zero, results.zero_point_energy)]
-    rows += [("internal energy U", results.energy, results.energy - results.electronic_energy)]
-    rows += [("enthalpy H", results.enthalpy, results.enthalpy - results.electronic_energy)]
-    rows += [(f"entropy term TS, {name}", T * value, T * value) for name, value in results.entropies.items()]
-    rows += [("entropy term TS", results.entropy_term, results.entropy_term)]
-    rows += [("Gibbs energy G", results.gibbs_energy, results.gibbs_energy - results.electronic_energy)]
-    return rows

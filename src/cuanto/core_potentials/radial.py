@@ -33,7 +33,7 @@ def potential(terms: Terms, r: Array) -> Array:
 
 @dataclass(frozen=True)
 class RadialGrid:
-    """Points with weights r^2 U_l dr, [momentum][point]; momentum l takes the first reach[l] of them.
+    """Points with weights r^2 U_l dr, [momentum][point]; momentum l uses the first reach[l] points.
 
     `entries`: significant contracted shells.
     """
@@ -127,8 +127,8 @@ def radial_grid(potentials: Sequence[Terms], shells: ContractedShells, distances
     dr = (0.5 * (high - low)[:, None] * w).reshape(-1)
     largest = np.array([panel.shells.max() for panel in panels])
     momenta = np.array([panel.momenta for panel in panels])
-    matter = momenta * largest[:, None] ** 2 > THRESHOLD
-    last = np.where(matter.any(axis=0), len(panels) - matter[::-1].argmax(axis=0), 0)
+    significant = momenta * largest[:, None] ** 2 > THRESHOLD
+    last = np.where(significant.any(axis=0), len(panels) - significant[::-1].argmax(axis=0), 0)
     reach = PANEL * last
     weights = [dr[:n] * potential(terms, r[:n]) for terms, n in zip(potentials, reach.tolist(), strict=True)]
     return RadialGrid(r, weights, reach, _entries(panels, largest, momenta))

@@ -39,7 +39,7 @@ class Projections:
 
     @classmethod
     def of(cls, basis: Basis, atom: int, given: CorePotential, backend: Backend) -> Projections | None:
-        """Set up a centre; None if no basis function reaches it."""
+        """Project the basis functions about an atom; None if none is significant there."""
         shells, centre = contracted_shells(basis), basis.R_ax[atom]
         grid = radial_grid(given.projected, shells, shells.distances(basis.R_ax, centre))
         if grid is None:
@@ -122,13 +122,14 @@ class _Coupling:
         return self._all(self.directions.derivative_coupling)
 
     def _all(self, coupling: Any) -> tuple[Array, Ints]:
+        """Numbers that the function `coupling` returns for each kind of shell, and the first one of every entry."""
         l, pure = self.shells.l[self.entries], self.shells.pure[self.entries]
         place, parts, size = np.zeros(len(self.entries), dtype=np.int64), [], 0
         for kind in sorted(set(zip(l.tolist(), pure.tolist(), strict=True))):
-            mine = np.flatnonzero((l == kind[0]) & (pure == kind[1]))
-            atoms, of_mine = np.unique(self.atoms[mine], return_inverse=True)
+            of_kind = np.flatnonzero((l == kind[0]) & (pure == kind[1]))
+            atoms, of_kind_atoms = np.unique(self.atoms[of_kind], return_inverse=True)
             X = coupling((kind[0], bool(kind[1])), self.momenta, atoms)
-            place[mine] = size + of_mine * X.shape[1]
+            place[of_kind] = size + of_kind_atoms * X.shape[1]
             parts.append(X.reshape(-1))
             size += X.size
         return np.concatenate(parts), place

@@ -15,16 +15,16 @@ import numpy as np
 from cuanto import tuning
 from cuanto.arrays import Array, range_starts
 from cuanto.backends.background import ready
-from cuanto.backends.base import Backend, Launch, Program
+from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import Request, request_kernel
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.coulomb.pair_matrices import PairMatrices
+from cuanto.integrals.engine import boys_on
 from cuanto.kernels.abi import bra_fields, ket_fields
 from cuanto.kernels.build import choose_algorithm, general_source, unrolled
 from cuanto.kernels.direct import cpu_bounds, cpu_digest, cpu_matrices
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.head_gordon_pople import vertical_monomials
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
@@ -97,9 +97,9 @@ class CpuDigest:
         backend = budget.backend
         self.backend, self.algorithm = backend, algorithm
         self.real = np.dtype(real)
-        self.name = "double" if self.real == np.float64 else "float"
+        self.name = real_name(self.real)
         self._general, self._bound, self._digest = self.begin(backend, self.name, algorithm)
-        self._boys = backend.to_device(boys_table() if self.name == "double" else table_float())
+        self._boys = boys_on(backend, self.name)
         self._matrices = PairMatrices(backend, self.real)
         self._tables: dict[Any, Records] = {}
         self.pairs = self._with_bounds(pairs)
@@ -214,7 +214,7 @@ class CpuDigest:
     def _with_bounds(self, pairs: Sequence[PairClass]) -> list[PairClass]:
         """Compute the bounds sqrt (ab|ab) of all kets that have none."""
         missing = {i: np.zeros(p.ket.count) for i, p in enumerate(pairs) if not p.ket_bound.any()}
-        launches, alive = [], []
+        launches, kept = [], []
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
@@ -222,7 +222,7 @@ class CpuDigest:
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
-            alive.append((sides, device))
+            kept.append((sides, device))
         self.backend.launch_all(launches)
         self._matrices, self._tables = PairMatrices(self.backend, self.real), {}  # bras are sorted by their bounds next
         return [with_bounds(p, missing[i]) if i in missing else p for i, p in enumerate(pairs)]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.backends.base import Backend, Launch, Program
+from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.tables import make_tables
 from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
-from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for, real_name
+from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
+from cuanto.integrals.engine import boys_on
 from cuanto.kernels.build import LIST_THREADS
 from cuanto.kernels.direct import cuda_digest, cuda_select
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.memory import Budget
 
 BUFFER_BYTES = tuning.size("cuda", "direct.buffer_bytes")
@@ -79,8 +79,8 @@ class CudaDigest:
         self.backend, self.budget, self.cutoff = backend, budget, cutoff
         self.real = np.dtype(real)
         self.name = real_name(self.real)
-        *_, self._select, self._any_digest = self.begin(backend, self.name)
-        self.boys = backend.to_device(boys_table() if self.name == "double" else table_float())
+        *_, self._select, self._general_digest = self.begin(backend, self.name)
+        self.boys = boys_on(backend, self.name)
         room = min(EXPANSION_BYTES, max(MIN_BUFFER_BYTES, budget.available() // 8))
         self._kernels = ListKernels(backend, algorithm, self.real, room)
         self._buffers: dict[str, Any] = {}
@@ -90,7 +90,9 @@ class CudaDigest:
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
         self._kernels.expanded = 0  # those of the bounds are freed
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
-        self._meeting = [(bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]]
+        self._class_pairs = [
+            (bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]
+        ]
 
     @classmethod
     def begin(cls, backend: Backend, real: str) -> list[Program]:
@@ -124,7 +126,7 @@ class CudaDigest:
         limit = self._limit()
         chunks = [
             Chunk(bra, ket, begin, end)
-            for bra, ket in self._meeting
+            for bra, ket in self._class_pairs
             for begin, end in self._ranges(bra.host, ket.host, limit, top, window[0])
         ]
         counts = self.backend.zeros((len(chunks), 2), np.int32)
@@ -162,6 +164,7 @@ class CudaDigest:
     def _run(self, chunks: Sequence[Chunk], counts: Any, top: float, common: dict[str, Any]) -> None:
         """Select, evaluate and digest quartets; chunks do not depend on each other, so each step overlaps them."""
         chosen = [self._kernels(chunk.bra, chunk.ket, chunk.stride) for chunk in chunks]
+        self.budget.record(f"Hermite expansions, {self.name} precision", self._kernels.expanded)
         integrals = self._parts("integrals", [chunk.numbers for chunk in chunks], self.real)
         lists = self._parts("list", [2 * chunk.stride for chunk in chunks], np.int32)
         scratch = self._parts("scratch", [launch.scratch for launch in chosen], self.real)
@@ -199,16 +202,15 @@ class CudaDigest:
         if name not in self._buffers or self._buffers[name].size < ends[-1]:
             self._buffers.pop(name, None)
             self._buffers[name] = self.backend.xp.empty(ends[-1], dtype=dtype)
-            buffers = sum(buffer.nbytes for buffer in self._buffers.values())
-            self.budget.record(self._reservation, buffers + self._kernels.expanded)
+            self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return [self._buffers[name][begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
     def _digest(self, sizes: tuple[int, int, int]) -> Program:
         """The kernel for these numbers of functions of b, c and d if it is compiled, else the general one."""
         if max(sizes) > MAX_FIXED:
-            return self._any_digest
+            return self._general_digest
         special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
-        return special if special.ready else self._any_digest
+        return special if special.ready else self._general_digest
 
     def _with_bounds(self, pairs: PairClass) -> PairClass:
         """Compute the bounds sqrt (ab|ab) of all kets, by lists of pairs with themselves."""

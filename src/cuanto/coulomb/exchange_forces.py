@@ -19,16 +19,16 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
-from cuanto.coulomb.digest_cpu import CpuDigest
+from cuanto.coulomb.digest_cpu import CpuDigest, Window
 from cuanto.coulomb.exchange_forces_cuda import CudaExchangeForces
 from cuanto.coulomb.pair_classes import derivative_pair_classes, pair_classes
 from cuanto.coulomb.quartets import (
     PRIMITIVE_SHARE,
-    SINGLE_BOUND,
     SIZE_SHARE,
     QuartetEngine,
     largest_by_segments,
     round_to_single,
+    windows,
 )
 from cuanto.integrals.derivative import DerivativeShells, derivative_shells
 from cuanto.kernels.direct import cpu_forces
@@ -36,8 +36,6 @@ from cuanto.memory import Budget
 
 THRESHOLD = 1e-11
 """Largest neglected contribution of an integral to a force, in Hartree/Bohr: a total error of 1e-9 for naphthalene."""
-Window = tuple[float, float]
-"""Lower and upper limit of the bounds of the quartets to be evaluated."""
 
 
 class DerivativeDigest(CpuDigest):
@@ -79,14 +77,12 @@ class CpuExchangeForces:
         threshold, omega, algorithm = options.threshold, options.omega, options.algorithm
         cutoff, primitive = threshold * SIZE_SHARE, threshold * PRIMITIVE_SHARE
         bras, kets = derivative_pair_classes(basis, shells, primitive, omega), pair_classes(basis, primitive, omega)
-        double = DerivativeDigest(budget, kets, algorithm, np.float64, cutoff, bras)
-        if options.precision == "double":
-            return [(double, (threshold, np.inf))]
-        bras, kets = ([round_to_single(pair) for pair in pairs] for pairs in (double.bra_pairs, double.pairs))
-        single = DerivativeDigest(budget, kets, algorithm, np.float32, cutoff, bras)
-        if options.precision == "single":
-            return [(single, (threshold, np.inf))]
-        return [(single, (threshold, SINGLE_BOUND)), (double, (SINGLE_BOUND, np.inf))]
+        digests = {"float64": DerivativeDigest(budget, kets, algorithm, np.float64, cutoff, bras)}
+        if options.precision != "double":
+            given = digests["float64"].bra_pairs, digests["float64"].pairs
+            bras, kets = ([round_to_single(pair) for pair in pairs] for pairs in given)
+            digests["float32"] = DerivativeDigest(budget, kets, algorithm, np.float32, cutoff, bras)
+        return [(digests[name], window) for name, window in windows(options.precision, threshold).items()]
 
 
 Forces = CpuExchangeForces | CudaExchangeForces

@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array, range_starts
-from cuanto.backends.base import Backend, Launch, Program
+from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
+from cuanto.coulomb.digest_cpu import Window
 from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, MIN_BUFFER_BYTES, SPAN
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
-from cuanto.coulomb.quartets import SINGLE_BOUND, SIZE_SHARE, QuartetEngine, round_to_single
-from cuanto.integrals.engine import upload_groups
+from cuanto.coulomb.quartets import SIZE_SHARE, QuartetEngine, round_to_single, windows
+from cuanto.integrals.engine import boys_on, upload_groups
 from cuanto.kernels.direct import cuda_select
 from cuanto.kernels.exchange_force import ForceKernel, bra_first, force_kernels
 from cuanto.kernels.exchange_force_shared import Momenta
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.memory import Budget
 
@@ -34,8 +34,6 @@ SCRATCH_BLOCKS = 4
 """Blocks for each multiprocessor that work in global memory."""
 QUARTET_BYTES = 8
 """Bytes of a quartet in a list: indices of bra and ket."""
-Window = tuple[float, float]
-"""Lower and upper limit of the bounds of the quartets to be evaluated."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +113,7 @@ class CudaExchangeForces:
     @cached_property
     def _parts(self) -> list[tuple[list[PairsWithSlopes], np.dtype[Any], Window]]:
         """The pairs of each precision, with the window of bounds of its quartets."""
-        threshold = self.options.threshold
-        windows: dict[str, dict[str, Window]] = {
-            "double": {"float64": (threshold, np.inf)},
-            "single": {"float32": (threshold, np.inf)},
-            "mixed": {"float32": (threshold, SINGLE_BOUND), "float64": (SINGLE_BOUND, np.inf)},
-        }
-        chosen = windows[self.options.precision].items()
+        chosen = windows(self.options.precision, self.options.threshold).items()
         return [(self._pairs_with_slopes(np.dtype(name)), np.dtype(name), window) for name, window in chosen]
 
     def _pairs_with_slopes(self, real: np.dtype[Any]) -> list[PairsWithSlopes]:
@@ -146,20 +138,19 @@ class CudaExchangeForces:
         common["cutoff"] = self.options.threshold * SIZE_SHARE
         top = 2.0 * float(largest.max()) ** 2
         for pairs, real, window in self._parts:
-            table = boys_table() if real == np.float64 else table_float()
-            more = {"lower": window[0], "upper": window[1], "boys_table": self.backend.to_device(table)}
+            table = boys_on(self.backend, real_name(real))
+            more = {"lower": window[0], "upper": window[1], "boys_table": table}
             self._add(pairs, real, top, common | more)
         return -2.0 * self.backend.to_host(gradient.sum(axis=0))
 
     def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
         """Add the forces of all quartets, in rounds of classes whose lists of quartets fit into memory together."""
-        name = "double" if real == np.float64 else "float"
         bras_and_kets = [
             (one, other) if bra_first(one.momenta, other.momenta) else (other, one)
             for n, one in enumerate(pairs)
             for other in pairs[n:]
         ]
-        kernels = [self._kernels(bra.momenta, ket.momenta, name) for bra, ket in bras_and_kets]
+        kernels = [self._kernels(bra.momenta, ket.momenta, real_name(real)) for bra, ket in bras_and_kets]
         room = self._room()
         work = [
             _Work(own, bra, ket, begin, end)

@@ -53,7 +53,7 @@ Radial = tuple[int, bool, bytes, bytes]
 def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: float | None) -> tuple[float, float]:
     """Errors of the fitted Coulomb energy and exchange energy (0.0 if it is not wanted) of densities, Hartree.
 
-    `D_spq` on the host: one spin with both electrons, or two. `omega`: of the attenuated operator.
+    `D_spq` on the host: one matrix for both spins, or one for each. `omega`: that of the attenuated operator.
     """
     coulomb = of_exchange = 0.0
     for atom in range(len(basis.R_ax)):
@@ -143,7 +143,7 @@ def _components(l: int, pure: bool) -> int:
 
 
 def _couple(la: int, lb: int, L: int) -> bool:
-    """Whether products have a part of momentum L; those of Cartesian functions also below |la - lb|, but little."""
+    """Whether products have a part of momentum L; small parts of Cartesian functions below |la - lb| are neglected."""
     return abs(la - lb) <= L <= la + lb and (la + lb - L) % 2 == 0
 
 

@@ -61,11 +61,11 @@ class BlockTensor(FittedTensor):
             C_qi = C_pi[:, some]
             X_ipP = self._X(C_qi.shape[1], n, naux)
             for block in self._layout.blocks:
-                C_iq, mine = C_qi[self._q[block.number]].T, X_ipP[:, block.first : block.last]
+                C_iq, X_block = C_qi[self._q[block.number]].T, X_ipP[:, block.first : block.last]
                 if block.number < len(self.stored):
-                    mine[...] = linalg.product(C_iq, self.stored[block.number]).reshape(mine.shape)
+                    X_block[...] = linalg.product(C_iq, self.stored[block.number]).reshape(X_block.shape)
                 else:
-                    mine[...] = self._recompute(block, C_iq)
+                    X_block[...] = self._recompute(block, C_iq)
             yield X_ipP
 
     def _recompute(self, block: Block, C_iq: Any) -> Any:

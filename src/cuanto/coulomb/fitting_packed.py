@@ -64,8 +64,8 @@ class PairParts:
         """The pairs of the parts from `first` to `last`, excluding it."""
         n = len(self.part_p)
         p, q, part = self._entries()
-        mine = (part >= first) & (part < last)
-        p, q = p[mine], q[mine]
+        selected = (part >= first) & (part < last)
+        p, q = p[selected], q[selected]
         key = np.maximum(p, q) * n + np.minimum(p, q)
         keys = key[p >= q]  # ascending, because p and the partners of each p are
         starts, put = range_starts(np.bincount(p, minlength=n)), backend.to_device
@@ -108,9 +108,9 @@ class PairRows:
         """Select the pairs of shells of this part from batches with rows p n + q, and number their rows within it."""
         for batch in batches:
             at = np.minimum(np.searchsorted(self.keys, batch.rows), len(self.keys) - 1)
-            mine = np.flatnonzero(self.keys[at[:, 0]] == batch.rows[:, 0])
-            if len(mine):
-                yield replace(select_bras(batch, mine), rows=at[mine])
+            selected = np.flatnonzero(self.keys[at[:, 0]] == batch.rows[:, 0])
+            if len(selected):
+                yield replace(select_bras(batch, selected), rows=at[selected])
 
 
 def cut_pairs(basis: Basis, partners: Partners, functions: int) -> PairParts:

@@ -100,7 +100,7 @@ def electronic_gradient(
 
 
 def _signs(sources: Sources) -> dict[tuple[str, str], int]:
-    """Which sets of charges act on which others (the first of each pair), with the sign of their density."""
+    """Pairs of sets that interact (first the one on which forces act), with the sign of the density of the second."""
     signs: dict[tuple[str, str], int] = {}
     for name in (POINTS, FIT):
         if getattr(sources, name) is not None:

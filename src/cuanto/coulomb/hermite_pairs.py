@@ -97,7 +97,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
 
 
 def _at_first_positions(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
-    """The same, with centres that other bases with these shells must replace."""
+    """The same for all bases with these shells; the centres, those of `basis`, must be replaced for others."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
     owners = [np.repeat(np.arange(c.count), c.sizes) for c in classes]

@@ -81,8 +81,8 @@ class Distributions:
     def as_bras(self, reals: Sequence[str], omega: float | None, higher: int) -> Bras:
         """Sort them as bras of some number types; bras of a `higher` order than their own give derivatives."""
         backend = self.backend
-        counts, together = [c.count for c in self.classes], GROUPINGS[backend.traits.language].bras
-        groups = range_starts([-(-count // together) for count in counts])
+        counts, group_size = [c.count for c in self.classes], GROUPINGS[backend.traits.language].bras
+        groups = range_starts([-(-count // group_size) for count in counts])
         orders = [c.order + higher for c in self.classes]
         table = backend.to_device(np.column_stack([range_starts(counts), groups, [*orders, 0]]))
         sort = Steps(backend).as_bras
@@ -147,8 +147,8 @@ class Potentials:
             return 1 if signs is None else signs.get((bra.name, ket.name), 0)
 
         self._launcher = Launcher(self.backend, self.bras, kets.classes, reals, sign, room)
-        nothing = self.backend.zeros((len(self._bounds),), np.int32)
-        self._nothing = [nothing[c.groups] for c in self.bras]
+        zeros = self.backend.zeros((len(self._bounds),), np.int32)
+        self._zeros = [zeros[c.groups] for c in self.bras]
         self._last: list[Reach] = []
 
     def __call__(
@@ -180,21 +180,21 @@ class Potentials:
         for c in classes:
             xp.cumsum(rest[c.range], out=rest[c.range])
         single = {"double": 0.0, "mixed": MIXED_ERROR / SINGLE_ERROR, "single": np.inf}[self.precision]
-        tabled = self._table, len(classes)
-        split, end = self.steps.reach(tabled, rest, self._bounds, self.threshold, single)
+        table_of_kets = self._table, len(classes)
+        split, end = self.steps.reach(table_of_kets, rest, self._bounds, self.threshold, single)
         self._last += [Reach(rest[c.range], split[c.number], end[c.number]) for c in classes]
         kets = list(zip(classes, densities.H_knt, strict=True))
         for real in NUMBERS[self.precision]:
-            mine = replace(arrays, geometry=self._geometry[real])
-            records = self.steps.records(kets, order, mine, len(X), real)
+            rounded = replace(arrays, geometry=self._geometry[real])
+            records = self.steps.records(kets, order, rounded, len(X), real)
             for ket, record in zip(classes, records, strict=True):
-                for bra, nothing in zip(self.bras, self._nothing, strict=True):
-                    met = (bra.pairs.number, ket.number)
-                    if (met, real) in self._launcher.chunks:
+                for bra, zeros in zip(self.bras, self._zeros, strict=True):
+                    numbers = (bra.pairs.number, ket.number)
+                    if (numbers, real) in self._launcher.chunks:
                         middle = split[ket.number, bra.groups]
-                        ends = (nothing, middle) if real == "double" else (middle, end[ket.number, bra.groups])
+                        ends = (zeros, middle) if real == "double" else (middle, end[ket.number, bra.groups])
                         sides = (bra.count, ket.count, bra.record[real], record, *ends)
-                        yield Interactions(met, (bra.order, ket.order), len(X), real, *sides)
+                        yield Interactions(numbers, (bra.order, ket.order), len(X), real, *sides)
 
     @property
     def statistics(self) -> Statistics:

@@ -18,7 +18,8 @@ from cuanto import tuning
 from cuanto.arrays import SparseMatrix
 from cuanto.backends.base import Backend, Launch, Program, when_ready
 from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock
-from cuanto.coulomb.j_tables import boys_on, self_repulsion_on, tuples_on
+from cuanto.coulomb.j_tables import self_repulsion_on, tuples_on
+from cuanto.integrals.engine import boys_on
 from cuanto.kernels.hermite_build import (
     GROUPINGS,
     TILE,
@@ -196,10 +197,10 @@ class Steps:
         for c in classes:
             width = n * hermite_count(c.order)
             found.H_knt.append(xp.empty((c.count, width)))
-            mine = {**common, "start": c.first, "number": c.number, "H": found.H_knt[-1]}
-            mine["W"] = self_repulsion_on(self.backend, c.order)
+            of_class = {**common, "start": c.first, "number": c.number, "H": found.H_knt[-1]}
+            of_class["W"] = self_repulsion_on(self.backend, c.order)
             for block in c.blocks:
-                launches.append(self._launch("j_density", block.count, {**mine, **self._values(block)}, 8 * width))
+                launches.append(self._launch("j_density", block.count, {**of_class, **self._values(block)}, 8 * width))
         self.backend.launch_all(launches)
         return found
 
@@ -363,8 +364,8 @@ class Launcher:
             parts.append((self.backend.xp.empty((chunks, width)), plus))
         launches = []
         for job in jobs:
-            mine = self.chunks[job.classes, job.real]
-            launches.append(self._launch(job, mine.stop - mine.start, parts[job.classes[0]][0][mine]))
+            span = self.chunks[job.classes, job.real]
+            launches.append(self._launch(job, span.stop - span.start, parts[job.classes[0]][0][span]))
         self.backend.launch_all(launches)
         return parts
 
@@ -375,8 +376,8 @@ class Launcher:
         grain = max(1, int(TASK / (job.kets * job.operations)))
 
         def launch(program: Program, scratch: int, **more: Any) -> Launch:
-            together = program.source.per_block
-            items = -(-job.bras // together) * together * chunks
+            per_block = program.source.per_block
+            items = -(-job.bras // per_block) * per_block * chunks
             return Launch(program, items, {**values, **more}, scratch, grain)
 
         source = job.straight(target)

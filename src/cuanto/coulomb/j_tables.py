@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from itertools import accumulate
 from math import prod
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from cuanto.arrays import Array, Ints32
 from cuanto.backends.base import Backend
+from cuanto.integrals.engine import copy_once
 from cuanto.kernels.hermite_build import tuple_table
-from cuanto.kernels.recurrences.boys import boys_table, table_float
 from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 Kind = tuple[tuple[int, bool], ...]
 """The shells (momentum, solid harmonics?) that share a primitive."""
 
-_known: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
-
-
-def _copy_once(backend: Backend, name: Any, make: Callable[[], Any]) -> Any:
-    tables = _known.setdefault(backend, {})
-    if name not in tables:
-        tables[name] = backend.to_device(make())
-    return tables[name]
-
 
 def tuples_on(backend: Backend) -> Any:
     """`tuple_table` on the device."""
-    return _copy_once(backend, "tuples", tuple_table)
-
-
-def boys_on(backend: Backend, real: str) -> Any:
-    """The table of the Boys function for a number type."""
-    return _copy_once(backend, real, {"double": boys_table, "float": table_float}[real])
+    return copy_once(backend, "tuples", tuple_table)
 
 
 def self_repulsion_on(backend: Backend, order: int) -> Any:
     """`self_repulsion_factor` on the device."""
-    return _copy_once(backend, order, partial(self_repulsion_factor, order))
+    return copy_once(backend, order, partial(self_repulsion_factor, order))
 
 
 def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
     """`polynomials` on the device."""
-    return tuple(_copy_once(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
+    return tuple(copy_once(backend, (kind, i), partial(_part, kind, i)) for i in range(3))
 
 
 def _part(kind: Kind, i: int) -> Any:

@@ -1,9 +1,9 @@
 """The choice of a kernel for the integrals of a list of quartets on a GPU.
 
-Straight-line kernels have one thread per quartet. They exist for classes of low momenta, if they are compiled, and are
-slow where one quartet has many primitives, because a single thread sums them. Everywhere else a block of threads shares
-a quartet (`kernels/md_list.py`), by one kernel for all classes, which needs the Hermite expansions of all primitives.
-Where these do not fit into memory, index tables are used.
+Straight-line kernels, with one thread per quartet, are used for classes of low momenta once they are compiled, unless
+quartets have many primitives, which a single thread would have to sum. Otherwise one kernel for all classes, with a
+block of threads per quartet, is used (`kernels/md_list.py`). It needs the Hermite expansions of all primitives; where
+these do not fit into memory, index tables are used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.backends.base import Backend, Class, Job, Program
+from cuanto.backends.base import Backend, Class, Job, Program, real_name
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.backends.programs import is_cached
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass
@@ -35,14 +35,14 @@ STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
 EXPANSION_BYTES = tuning.size("cuda", "direct.expansion_bytes")
 SIMPLE = 4
-"""Sum of the momenta up to which the cost of a class and the text of its kernel take milliseconds."""
+"""Largest sum of the momenta of a class whose cost and kernel text take only milliseconds to compute."""
 
 
 @dataclass(frozen=True)
 class ListLaunch:
     """A kernel for lists: blocks of threads, bytes of shared memory, further arguments, and scratch memory.
 
-    `pad`: items of the list that share their bra. `scratch`: numbers of global memory.
+    `pad`: number of consecutive items of the list that share their bra. `scratch`: size in numbers, in global memory.
     """
 
     program: Program
@@ -56,7 +56,7 @@ class ListLaunch:
 class ListKernels:
     """Chooses kernels for lists of quartets in numbers of one type.
 
-    `algorithm`: of straight-line kernels; `room`: bytes for Hermite expansions.
+    `algorithm`: that of straight-line kernels; `room`: bytes for Hermite expansions.
     """
 
     def __init__(self, backend: Backend, algorithm: str, real: np.dtype[Any], room: int = EXPANSION_BYTES) -> None:
@@ -67,7 +67,7 @@ class ListKernels:
         self._general: dict[Any, ListLaunch] = {}
         self._cached: dict[Class, bool] = {}
         self.expanded = 0
-        """Bytes of Hermite expansions."""
+        """Bytes of the Hermite expansions made so far."""
 
     @staticmethod
     def general(backend: Backend, real: str) -> tuple[Source, ...]:
@@ -136,7 +136,7 @@ class ListKernels:
         return self._cached[class_]
 
     def _blocks(self, job: Job, longest: int) -> ListLaunch:
-        """A block of threads for each quartet."""
+        """The launch of the general kernel, with a block of threads for each quartet."""
         traits, size = self.backend.traits, self.real.itemsize
         block = md_list.block_of(job.bra, job.ket, job.columns, longest, size, traits.shared_limit)
         tables = self._tables.once((job.bra, job.ket), lambda: md_list.list_arguments(job.bra, job.ket))
@@ -177,7 +177,7 @@ class ListKernels:
         return True
 
     def _groups(self, job: Job, items: int) -> ListLaunch:
-        """A few kets of one bra for each block of threads, from index tables."""
+        """The launch of the kernel with index tables, with a few kets of one bra for each block of threads."""
         kind = kind_of(job)
         lanes, shared = group_lanes(
             job, kind.need, self.real.itemsize, self.backend.traits.shared_limit - STATIC_SHARED
@@ -191,17 +191,12 @@ class ListKernels:
 
 @cache
 def _block_source(real: str, threads: int) -> Source:
-    """Cached, because hashing a text takes time."""
+    """The general kernel for a number of threads per block; cached, because hashing its text takes time."""
     return replace(general_source("quartet_block", real, "list"), threads=threads)
 
 
 def _group_source(backend: Backend, real: str) -> Source:
     return replace(general_source("group", real, "list"), threads=backend.traits.group_threads)
-
-
-def real_name(real: np.dtype[Any]) -> str:
-    """The C type of numbers."""
-    return "double" if real == np.float64 else "float"
 
 
 def blocks_for(backend: Backend, items: int, block: int) -> int:

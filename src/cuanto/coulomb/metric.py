@@ -20,6 +20,7 @@ doi:10.1016/j.apnum.2011.10.001).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from cuanto.backends.base import Backend
 from cuanto.backends.blas import scipy_linalg
 from cuanto.errors import InputError
 
+ROUNDING = float(np.finfo(np.float64).eps)
 SAFE_PIVOT = 1e3
 """Smallest pivot of plain Cholesky, in units of delta: three digits of it are then correct."""
 SAFE_EIGENVALUE = 10.0
@@ -84,7 +86,8 @@ class ModifiedFactor:
 
 def default_delta(A: Any) -> float:
     """Bound of the rounding errors of a factorisation."""
-    return float(len(A) * np.finfo(np.float64).eps * abs(A * A).sum() ** 0.5)
+    flat = A.ravel(order="A")  # a view, whichever index is contiguous
+    return ROUNDING * len(A) * sqrt(float(flat @ flat))
 
 
 def modified_cholesky(A: Array, delta: float | None = None) -> ModifiedFactor:

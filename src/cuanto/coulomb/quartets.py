@@ -16,7 +16,7 @@ import numpy as np
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
-from cuanto.coulomb.digest_cpu import CpuDigest
+from cuanto.coulomb.digest_cpu import CpuDigest, Window
 from cuanto.coulomb.digest_cuda import CudaDigest
 from cuanto.coulomb.memory import BUILD_MATRICES
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_classes, segment_of_function
@@ -37,6 +37,16 @@ CHUNK_MATRICES = 2
 """Matrices of each chunk of a build, J and K."""
 DIGESTS: dict[str, type[CpuDigest] | type[CudaDigest]] = {"cpu": CpuDigest, "cuda": CudaDigest}
 """Digests by the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
+
+
+def windows(precision: str, threshold: float) -> dict[str, Window]:
+    """Number types of a precision, with the range of the bounds of the quartets that are evaluated in each."""
+    ranges: dict[str, dict[str, Window]] = {
+        "double": {"float64": (threshold, np.inf)},
+        "single": {"float32": (threshold, np.inf)},
+        "mixed": {"float32": (threshold, SINGLE_BOUND), "float64": (SINGLE_BOUND, np.inf)},
+    }
+    return ranges[precision]
 
 
 @dataclass(frozen=True)
@@ -68,13 +78,11 @@ class QuartetEngine:
         # Bounds are always evaluated in double precision.
         double = make(budget, pairs, algorithm, np.float64, cutoff)
         self.pairs: list[PairClass] = double.pairs
-        split = {"double": np.inf, "mixed": SINGLE_BOUND, "single": np.inf}[precision]
-        self._parts: list[tuple[Any, tuple[float, float]]] = []
+        digests = {"float64": double}
         if precision != "double":
             rounded = [round_to_single(pair) for pair in double.pairs]
-            self._parts.append((make(budget, rounded, algorithm, np.float32, cutoff), (threshold, split)))
-        if precision != "single":
-            self._parts.append((double, (threshold if precision == "double" else split, np.inf)))
+            digests["float32"] = make(budget, rounded, algorithm, np.float32, cutoff)
+        self._parts = [(digests[name], window) for name, window in windows(precision, threshold).items()]
         # All combinations of the columns of a pair with itself are evaluated.
         kets, own = (sum(p.bra.count * p.columns**n for p in double.pairs) for n in (1, 2))
         self._possible = (kets**2 + own) // 2

@@ -264,7 +264,8 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class _Cut:
-    """Pieces of one size: how many each group has, and padded functions of a piece by functions in units of `ROWS`."""
+    """Pieces of `points` points: number of `pieces` of every group, and number of functions after padding (`rows`) for
+    every number of functions in units of `ROWS`."""
 
     points: int
     pieces: Ints
@@ -301,8 +302,8 @@ def _cut(points_g: Ints, units_g: Ints, sizes: tuple[int, ...], cost: DeviceCost
 
 
 def _merge_sizes(counts: Array, points: int, cost: DeviceCost) -> tuple[Ints, float]:
-    """Functions of pieces after rare sizes are padded to larger ones, and the predicted time of a pass; `counts`: of
-    pieces with these points, by functions in units of `ROWS`."""
+    """Pad rare numbers of functions to larger ones: the padded number for every number, and the predicted time of a
+    pass; `counts`: numbers of pieces for every number of functions, in units of `ROWS`."""
     target, seconds, waiting, first = ROWS * np.arange(len(counts)), 0.0, 0.0, 0
     used = np.flatnonzero(counts).tolist()
     for k, unit in enumerate(used):

@@ -96,10 +96,10 @@ def _molecular_groups(
     """All points by group: positions [axis, point], atoms, weights; first points of the groups."""
     xp, atoms = backend.xp, len(patterns)
     edge, fraction = partition
-    different = {id(pattern): pattern for pattern in patterns}  # those of an element are the same object
-    starts = range_starts(np.array([len(part[1]) for part in different.values()]))
-    begin = dict(zip(different, starts.tolist(), strict=False))
-    extent = {i: (r.min(axis=0, initial=0.0), r.max(axis=0, initial=0.0)) for i, (r, _, _) in different.items()}
+    distinct = {id(pattern): pattern for pattern in patterns}  # atoms of an element share one pattern
+    starts = range_starts(np.array([len(part[1]) for part in distinct.values()]))
+    begin = dict(zip(distinct, starts.tolist(), strict=False))
+    extent = {i: (r.min(axis=0, initial=0.0), r.max(axis=0, initial=0.0)) for i, (r, _, _) in distinct.items()}
     low_ax, high_ax = (molecule.R_ax + np.array([extent[id(pattern)][i] for pattern in patterns]) for i in range(2))
     low_x = low_ax.min(axis=0)
     atom_first = range_starts(np.array([len(pattern[1]) for pattern in patterns]))
@@ -107,9 +107,9 @@ def _molecular_groups(
     tables = {
         "atom_first": atom_first,
         "pattern_first": np.array([begin[id(pattern)] for pattern in patterns], dtype=np.int64),
-        "pattern": np.concatenate([part[0] for part in different.values()]),
-        "pattern_weight": np.concatenate([part[1] for part in different.values()]),
-        "pattern_depth": np.concatenate([part[2] for part in different.values()]),
+        "pattern": np.concatenate([part[0] for part in distinct.values()]),
+        "pattern_weight": np.concatenate([part[1] for part in distinct.values()]),
+        "pattern_depth": np.concatenate([part[2] for part in distinct.values()]),
         "atom": molecule.R_ax,
         "low": low_x,
         "cubes": ((high_ax.max(axis=0) - low_x) / edge).astype(np.int64) + 1,
@@ -151,7 +151,7 @@ def _assemble(
     full = -(-sizes // PADDING[backend.traits.language]) * PADDING[backend.traits.language]
     group, within = _number_members(full, backend)
     size_g = backend.to_device(sizes)[group]
-    taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, size_g - 1)]
+    taken = order[backend.to_device(range_starts(sizes)[:-1])[group] + xp.minimum(within, xp.subtract(size_g, 1))]
     position = xp.ascontiguousarray(placed.position_xg[:, taken])
     boxes = placed.boxes.part(backend.to_device(chosen))
     counts, functions, _ = reaches.count(boxes)
@@ -178,20 +178,20 @@ def _assemble(
 def _merge_lists(placed: GroupedPoints, marks: NDArray[np.uint64], backend: Backend) -> tuple[Any, Ints, Ints]:
     """Points with weight, sorted by list; number of points of each list; one group of each list."""
     xp = backend.xp
-    heavy = placed.w_g != 0.0  # those of negligible shares are zero
-    before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(heavy, dtype=np.int64)])
+    weighted = xp.not_equal(placed.w_g, 0.0)  # negligible weights are zero
+    before = xp.concatenate([xp.zeros(1, dtype=np.int64), xp.cumsum(weighted, dtype=np.int64)])
     start = backend.to_host(before[backend.to_device(placed.first)])
     sizes = np.diff(start)
     full = np.flatnonzero(sizes)
     _, representative, inverse = np.unique(marks[full], return_index=True, return_inverse=True)
     middle = backend.to_host(placed.boxes.centre)[full[representative]]
-    along = np.argsort(morton_codes(middle, CURVE_STEP), kind="stable")
-    rank = np.empty_like(along)
-    rank[along] = np.arange(len(along))
+    by_curve = np.argsort(morton_codes(middle, CURVE_STEP), kind="stable")
+    rank = np.empty_like(by_curve)
+    rank[by_curve] = np.arange(len(by_curve))
     list_k = rank[inverse.reshape(-1)]
     groups = np.argsort(list_k, kind="stable")
-    order = xp.flatnonzero(heavy)[_ranges(start[full[groups]], sizes[full[groups]], backend)]
-    return order, np.bincount(list_k, weights=sizes[full]).astype(np.int64), full[representative[along]]
+    order = xp.flatnonzero(weighted)[_ranges(start[full[groups]], sizes[full[groups]], backend)]
+    return order, np.bincount(list_k, weights=sizes[full]).astype(np.int64), full[representative[by_curve]]
 
 
 def _by_size(

@@ -67,14 +67,15 @@ def sort_keys(key: Any, keys: int, xp: Any) -> tuple[Any, Any]:
     if keys > np.iinfo(np.int64).max // max(1, points):
         order = xp.argsort(key, kind="stable")
         return key[order], order
-    both = xp.sort(key * points + xp.arange(points, dtype=np.int64))
-    return both // points, both % points
+    both = xp.sort(points * key + xp.arange(points, dtype=np.int64))
+    return xp.floor_divide(both, points), xp.remainder(both, points)
 
 
 def envelope(shell: Shell) -> Array:
     """Size of the shell's functions at and beyond the distances 0, REACH_STEP, 2 REACH_STEP, ...
 
-    A maximum between two steps may be higher by a few parts in ten thousand; in the tails, which decide, there is none.
+    A maximum between two steps may be higher by a few parts in ten thousand; in the tails, which determine the reach,
+    there is none.
     """
     r = np.arange(0.0, REACH_END, REACH_STEP)
     angular = sqrt((2 * shell.l + 1) / (4 * pi)) if shell.pure or shell.l < 2 else 1.0

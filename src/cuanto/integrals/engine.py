@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto.arrays import Array
-from cuanto.backends.base import Backend, Job, get_backend
+from cuanto.backends.base import Backend, Job, get_backend, real_name
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch, KetBatch
@@ -34,15 +34,20 @@ def resolve(backend: object) -> Backend:
     return cast(Backend, backend)
 
 
-_tables: WeakKeyDictionary[Backend, dict[bool, Any]] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[Backend, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
-def _boys_table(backend: Backend, double: bool) -> Any:
-    """Table of the Boys function, one copy for each device."""
+def copy_once(backend: Backend, name: Hashable, make: Callable[[], Any]) -> Any:
+    """A table that kernels read, one copy for each device."""
     known = _tables.setdefault(backend, {})
-    if double not in known:
-        known[double] = backend.to_device(boys_table() if double else table_float())
-    return known[double]
+    if name not in known:
+        known[name] = backend.to_device(make())
+    return known[name]
+
+
+def boys_on(backend: Backend, real: str) -> Any:
+    """The table of the Boys function for a number type."""
+    return copy_once(backend, real, {"double": boys_table, "float": table_float}[real])
 
 
 def check_basis(basis: Basis, name: str = "basis") -> Basis:
@@ -136,7 +141,7 @@ class Engine:
             "out": out,
             "row_stride": row_stride,
             "component_stride": component_stride,
-            "boys_table": _boys_table(backend, self.real == np.float64),
+            "boys_table": boys_on(backend, real_name(out.dtype)),
         }
 
     def bras(self, batches: Sequence[BraBatch]) -> list[dict[str, Any]]:

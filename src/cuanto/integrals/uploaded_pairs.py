@@ -20,7 +20,7 @@ PAIR_THRESHOLD = 1e-18
 
 
 MAX_KEPT = 2**22
-"""Number of products of primitives up to which lists of candidates are kept for other positions: 80 MB at most."""
+"""Largest number of products of primitives whose lists of candidates are kept for later positions: 80 MB at most."""
 
 
 def upload_pairs(basis: Basis, backend: Backend) -> list[BraBatch]:

@@ -30,7 +30,7 @@ MIN_OCCUPATION = 1e-6
 """Electrons below which an orbital counts as empty."""
 SPIN_SIGNS = (1.0, -1.0)
 POTENTIAL_SPACING = 0.4
-"""Bohr. The potential is smooth between the atoms, and expensive."""
+"""Bohr; wider than for densities, because the potential is smooth between atoms and expensive to compute."""
 MAX_POTENTIAL = 1e4
 """Hartree/e; larger values occur at nuclei only."""
 

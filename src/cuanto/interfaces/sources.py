@@ -23,7 +23,7 @@ from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
-from cuanto.system.text import MAX_FILE_BYTES, decode, quote, read_text
+from cuanto.system.text import MAX_FILE_BYTES, decode, format_path, quote, read_text
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -108,8 +108,7 @@ def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:
         text = read_text(given, "file")
     except InputError as error:
         raise not_a_molecule(given, error, in_a_job) from None
-    shown = given if given.isprintable() and len(given) <= 200 else quote(given, 200)
-    return text, shown, Path(given).stem
+    return text, format_path(given), Path(given).stem
 
 
 def source_from_text(

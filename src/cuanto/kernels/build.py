@@ -62,8 +62,8 @@ def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool
         shape = Shape(abi.SHELL_FIELDS, values + shell, sweep, integrals.ket_functions, values)
         sweeps.append(assemble(sweep.stage, shape))
     if len(sweeps) == 1:
-        nothing = Sweep(Stage(Graph(), ()), repeat=0, outer=0, inner=0)
-        sweeps.insert(0, assemble(nothing.stage, Shape(abi.SHELL_FIELDS, 1, nothing)))
+        empty = Sweep(Stage(Graph(), ()), repeat=0, outer=0, inner=0)
+        sweeps.insert(0, assemble(empty.stage, Shape(abi.SHELL_FIELDS, 1, empty)))
     return primitive, sweeps[0], sweeps[1]
 
 

@@ -18,7 +18,7 @@ WARP = 32
 SHARED_TARGET = 48 * 1024
 """Bytes of shared memory of a block, if a warp needs no more."""
 EXPAND_LIMIT = 20_000
-"""Estimated operations of an expansion above which loops replace straight-line code: about (fd|."""
+"""Estimated operations of an expansion above which loops replace straight-line code; bras from about (fd| have more."""
 MAX_EACH = 2
 """Maximum number of products of the ket's functions per thread, as long as a warp is large enough."""
 ARGUMENTS = parse_arguments(
@@ -43,9 +43,9 @@ def products(pair: Momenta) -> int:
 
 
 def workers(products: int) -> tuple[int, int, int]:
-    """Threads for a quartet whose ket has this many products of functions, products of a thread, and rounds.
+    """Threads per quartet, products per thread, and rounds, for a ket with this number of products of functions.
 
-    Threads of a warp that would be idle count as lost, and so does a second round, which builds R again.
+    The choice with the fewest idle threads and the fewest rounds, each of which builds R again.
     """
     best, chosen = 0.0, (1, 1, products)
     for rounds in range(1, products + 1):
@@ -132,7 +132,7 @@ def _powers(shell: str, l: int) -> str:
 
 
 def _expansion_operations(bra: Momenta) -> int:
-    """Four results for each product of functions and each Hermite Gaussian of at most its order."""
+    """Estimated operations of an expansion: four results for each product of functions and each Hermite Gaussian."""
     return 4 * products(bra) * hermite_count(sum(bra))
 
 
@@ -149,7 +149,7 @@ def _offset(t: Powers, side: int) -> int:
 
 
 def _expand(bra: Momenta) -> str:
-    """`expand(pair, gamma, h, k)`"""
+    """Text of the function `expand(pair, gamma, h, k)`."""
     stage, count = expansion(*bra), hermite_count(sum(bra))
 
     def write(n: int, name: str) -> str:
@@ -160,7 +160,7 @@ def _expand(bra: Momenta) -> str:
 
 
 def _contract(order: int, side: int) -> str:
-    """`contract(R, h, k, energy, total, bra)`: sums over t of h_t R_t, h_t R_(t + x) and k_xt R_t."""
+    """Text of the function `contract(R, h, k, energy, total, bra)`: sums over t of h_t R_t, h_t R_(t + x), k_xt R_t."""
     number = {t: i for i, t in enumerate(hermite_tuples(order))}
     lines = []
     for t in hermite_tuples(order + 1):

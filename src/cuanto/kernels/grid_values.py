@@ -23,7 +23,7 @@ from cuanto.kernels.text import Source, assemble, template
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
 ShellTexts = tuple[tuple[ShellKind, ...], int, str]
-"""Parameters of the text of functions: kinds of shells, most contraction columns, family of functionals."""
+"""Parameters of a kernel text: kinds of shells, largest number of contraction columns, family of functionals."""
 
 SHELL_FIELDS = 4
 """Integers of a shell: kind, primitives, contraction columns, first number of its primitives."""
@@ -224,8 +224,8 @@ def device_values(shells: ShellTexts, real: str, higher: int = 0) -> Source:
 
 @cache
 def device_kernel(name: str, family: str, real: str) -> Source:
-    """`density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`, `gather_transposed`,
-    `scatter` or `atoms`."""
+    """A kernel by name: `density`, `weigh`, `right` or `force` of a family, `gather_matrix`, `gather_orbitals`,
+    `gather_transposed`, `scatter` or `atoms`."""
     known = {"density": DENSITY, "weigh": WEIGH, "scatter": SCATTER, "right": WEIGH, "force": FORCE, "atoms": ATOMS}
     arguments = known.get(name, GATHER)
     defines = {**_defines(family), f"KERNEL_{name.upper()}": 1}

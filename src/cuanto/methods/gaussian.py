@@ -281,11 +281,16 @@ class Calculation:
     @property
     def searches(self) -> bool:
         """Whether the lowest state is searched for among several starting points if there is no other guess."""
+        return self.context.model.spins == 2 and self.may_search
+
+    @property
+    def may_search(self) -> bool:
+        """Whether a molecule has many states, and nothing tells which of them is wanted."""
         request, options = self.context.request, self.options
         given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
         if options.search == "none" or not request.single_point or given or not options.aufbau:
             return False
-        return self.context.model.spins == 2 and bool(open_shell_atoms(request.molecule))
+        return bool(open_shell_atoms(request.molecule))
 
     def _search(self, problem: Problem) -> Screened:
         """The lowest starting point, with a coarse grid."""
@@ -309,7 +314,8 @@ class Calculation:
             frame = make_frame(self.core.S_pq, self.options.linear_dependence, context.backend, symmetric)
         electrons = (molecule.nelectron,) if model.spins == 1 else (molecule.n_alpha, molecule.n_beta)
         occupied = choose_occupations(self.options, electrons, frame.size)
-        return Problem(list(self.terms), frame, occupied, model.shared, context.timings)
+        suspect = model.spins == 1 and self.may_search
+        return Problem(list(self.terms), frame, occupied, model.shared, context.timings, suspect)
 
     def known_errors(self, state: State) -> dict[str, float]:
         """Errors of the energy that only the calculation knows: those of single precision, which it computes."""
@@ -413,4 +419,4 @@ def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
     if large or options.diagonaliser == "pseudo":
         variant = "refined" if options.variant == "auto" else options.variant
         return Pseudo(frame, variant, options.level_shift)
-    return Full(frame.xp, options.level_shift)
+    return Full(frame, options.level_shift)

@@ -38,7 +38,7 @@ def summary_rows(result: Result, gradient: bool = False) -> Iterator[Row]:
     heat = getattr(result, "heat_of_formation", None)
     if heat is not None:
         yield "heat of formation", f"{heat:.6f}", "kcal/mol"
-    for name, levels in (("highest occupied orbital", result.homo), ("lowest empty orbital", result.lumo)):
+    for name, levels in (("highest occupied orbital", result.homo), ("lowest unoccupied orbital", result.lumo)):
         spins = (", alpha", ", beta") if len(levels) == 2 else ("",)
         for spin, level in zip(spins, levels, strict=True):
             yield _level(name + spin, level)
@@ -54,8 +54,8 @@ def summary_rows(result: Result, gradient: bool = False) -> Iterator[Row]:
 
 
 def _level(name: str, level: float) -> Row:
-    there = isfinite(level)
-    return name, f"{level:.6f}" if there else "none", f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if there else ""
+    finite = isfinite(level)
+    return name, f"{level:.6f}" if finite else "none", f"Hartree ({level * HARTREE_IN_EV:.3f} eV)" if finite else ""
 
 
 def property_lines(result: Result) -> Iterator[str]:

@@ -90,8 +90,8 @@ class Measures:
     @classmethod
     def of(cls, gradient_ax: Array, displacement_ax: Array | None) -> Measures:
         """Root mean squares and largest components."""
-        nothing = (float("nan"), float("nan"))
-        moved = nothing if displacement_ax is None else size(displacement_ax)
+        undefined = (float("nan"), float("nan"))
+        moved = undefined if displacement_ax is None else size(displacement_ax)
         return cls(*size(gradient_ax), *moved)
 
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import comb
+from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Ints
+from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.integrals import overlap
 from cuanto.methods import GaussianResult
+from cuanto.scf.orthogonal import algebra_device
 from cuanto.scf.secants import Secants
 from cuanto.scf.state import Orbitals
 
@@ -28,10 +32,21 @@ def extrapolation_weights(points: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """Occupied orbitals of each set, and their products with the overlap matrix."""
+    """Occupied orbitals of each set, and their products with the overlap matrix, on `device`."""
 
-    orbitals: list[Array]
-    products: list[Array]
+    device: Backend
+    orbitals: list[Any]
+    products: list[Any]
+
+    @classmethod
+    def of(cls, result: GaussianResult, columns: list[Ints]) -> _Step:
+        """The orbitals in some columns of each set."""
+        backend, device = result.backend, algebra_device(result.basis.nbf, result.backend)
+        S_pq = overlap(result.basis, backend=backend) if result.S_pq is None else result.S_pq
+        matrices = [S_pq, *result.state.C_spm]
+        S_pq, *sets = matrices if device is backend else backend.download(matrices)
+        orbitals = [C_pm[:, device.to_device(mine)] for C_pm, mine in zip(sets, columns, strict=True)]
+        return cls(device, orbitals, [device.linalg.product(S_pq, C_pi) for C_pi in orbitals])
 
 
 class Extrapolation:
@@ -45,13 +60,13 @@ class Extrapolation:
 
     def add(self, result: GaussianResult) -> None:
         """Add the orbitals of a geometry; geometries with other occupations are forgotten."""
-        n_sm, C_spm = result.occupations, result.coefficients
+        n_sm = result.occupations
         if self._occupations is None or not np.array_equal(n_sm > 0, self._occupations > 0):
             self._steps.clear()
         self._occupations = n_sm
-        used = n_sm if len(C_spm) == len(n_sm) else n_sm.sum(axis=0, keepdims=True)
-        orbitals = [C_pm[:, n_m > 0] for C_pm, n_m in zip(C_spm, used, strict=True)]
-        self._steps.appendleft(_Step(orbitals, [result.overlap @ C_pi for C_pi in orbitals]))
+        shared = len(result.state.C_spm) < len(n_sm)
+        used = n_sm.sum(axis=0, keepdims=True) if shared else n_sm
+        self._steps.appendleft(_Step.of(result, [np.flatnonzero(n_m > 0) for n_m in used]))
         self._partition = result.partition
 
     def predict(self, basis: Basis) -> Orbitals | None:
@@ -63,8 +78,11 @@ class Extrapolation:
         C_spm = np.zeros((len(last), basis.nbf, n_sm.shape[1]))
         for s, C_pi in enumerate(last):
             occupied = n_sm[s] > 0 if len(last) == len(n_sm) else n_sm.sum(axis=0) > 0
-            C_spm[s][:, occupied] = sum(
-                weight * step.orbitals[s] @ (step.products[s].T @ C_pi)
+            device = self._steps[0].device
+            product = device.linalg.product
+            parts = (
+                float(weight) * product(step.orbitals[s], product(step.products[s].T, C_pi))
                 for weight, step in zip(weights, self._steps, strict=True)
             )
+            C_spm[s][:, occupied] = device.to_host(sum(parts))
         return Orbitals(basis, C_spm, n_sm, self._secants, self._partition)

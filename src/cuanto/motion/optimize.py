@@ -160,10 +160,12 @@ class Search:
         options: dict[str, Any],
     ) -> None:
         if isinstance(basis, Basis):
-            raise InputError(f"this {basis.name} has fixed centres: give its name, so that it moves with the atoms")
+            raise InputError(
+                f"the basis {basis.name} was made for one geometry: give its name, so that it moves with the atoms"
+            )
         self.surface = Surface(molecule, method, basis, **options)
         if molecule.nuclei.ghosts.any():
-            raise InputError("ghost atoms feel no forces that could be followed: optimise without them")
+            raise InputError("ghost atoms cannot be optimised: leave them out")
         self.molecule, self.settings = molecule, settings
         self.constraints = settings.constraints(molecule)
         self._steps: list[Step] = []

@@ -101,6 +101,19 @@ class Thermochemistry:
         """G = H - TS."""
         return self.enthalpy - self.entropy_term
 
+    def rows(self) -> list[tuple[str, float, float | None]]:
+        """Names, values, and differences from the electronic energy (None for itself), Hartree."""
+        E, zero, T = self.electronic_energy, self.zero_point_energy, self.conditions.temperature
+        rows: list[tuple[str, float, float | None]] = [
+            ("electronic energy", E, None),
+            ("zero-point energy", zero, zero),
+        ]
+        rows += [("energy at 0 K", E + zero, zero), ("internal energy U", self.energy, self.energy - E)]
+        rows += [("enthalpy H", self.enthalpy, self.enthalpy - E)]
+        rows += [(f"entropy term TS, {name}", T * value, T * value) for name, value in self.entropies.items()]
+        rows += [("entropy term TS", self.entropy_term, self.entropy_term)]
+        return [*rows, ("Gibbs energy G", self.gibbs_energy, self.gibbs_energy - E)]
+
 
 def thermochemistry(
     energy: float, wavenumbers: Array, mass: float, moments: Array, conditions: Conditions

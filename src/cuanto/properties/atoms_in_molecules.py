@@ -68,10 +68,10 @@ def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) ->
     R_gx, electrons_g = backend.to_host(grid.position_xg).T, grid.w_g * rho_g
     found = np.zeros(molecule.natom)
     for first, last in pairwise(grid.point_first):
-        mine = first + np.flatnonzero(grid.w_g[first:last])
-        if len(mine):
-            near, share_ag = free.shares(R_gx[mine])
-            found[near] += share_ag @ electrons_g[mine]
+        weighted = first + np.flatnonzero(grid.w_g[first:last])
+        if len(weighted):
+            near, share_ag = free.shares(R_gx[weighted])
+            found[near] += share_ag @ electrons_g[weighted]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 VOID = frozenset(("meta", "input", "br", "line", "circle", "rect", "path", "polyline"))
@@ -25,6 +26,12 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 def join(*children: object) -> Markup:
     """Concatenate children; None is left out, text is escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(str(c)) for c in children if c is not None))
+
+
+def headed_table(heads: Iterable[str], rows: Iterable[Markup], **attributes: object) -> Markup:
+    """A table with a row of heads."""
+    head = tag("thead", tag("tr", *(tag("th", one) for one in heads)))
+    return tag("table", head, tag("tbody", *rows), **attributes)
 
 
 def _attribute(key: str, value: object) -> str:

@@ -14,7 +14,7 @@ from cuanto.motion.optimize import OptimizationResult
 from cuanto.motion.thermochemistry import Thermochemistry
 from cuanto.motion.vibrations import Vibrations
 from cuanto.report import figures
-from cuanto.report.markup import Markup, number, tag
+from cuanto.report.markup import Markup, headed_table, number, tag
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_KJ_PER_MOL
 
@@ -100,15 +100,11 @@ class Motion:
 
 def geometries_of(result: OptimizationResult) -> tuple[Geometry, ...]:
     """Accepted geometries of an optimisation; of a scan or path its points."""
-    if result.points:
-        return tuple(
-            Geometry(k, step.molecule, step.energy, float(np.abs(step.gradient).max()))
-            for k, step in enumerate(result.points, start=1)
-        )
     accepted = [step for step in result.steps if step.accepted and step.stage in ("", result.steps[-1].stage)]
+    chosen: Sequence[Any] = result.points or accepted
     return tuple(
-        Geometry(k, step.molecule, step.energy, float(np.abs(step.gradient).max()))
-        for k, step in enumerate(accepted, start=1)
+        Geometry(k, one.molecule, one.energy, float(np.abs(one.gradient).max()))
+        for k, one in enumerate(chosen, start=1)
     )
 
 
@@ -246,8 +242,7 @@ def modes_table(vibrations: Vibrations) -> Markup:
         )
         cells = (play, number(nu, 2), number(intensity, 2), number(mass, 3))
         rows.append(tag("tr", *(tag("td", cell) for cell in cells), class_="imaginary" if nu < 0 else None))
-    heads = (tag("th", head) for head in ("mode", "cm\u207b\u00b9", "km/mol", "reduced mass / u"))
-    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), id="modes")
+    table = headed_table(("mode", "cm\u207b\u00b9", "km/mol", "reduced mass / u"), rows, id="modes")
     return tag("div", table, class_="scroll")
 
 
@@ -256,26 +251,12 @@ def modes_table(vibrations: Vibrations) -> Markup:
 
 def thermochemistry_card(thermochemistry: Thermochemistry, group: str) -> tuple[object, ...]:
     """Energies and entropies at the conditions."""
-    base, T = thermochemistry.electronic_energy, thermochemistry.conditions.temperature
-    rows = [
-        ("electronic energy", base, None),
-        ("zero-point energy", thermochemistry.zero_point_energy, thermochemistry.zero_point_energy),
-    ]
-    rows += [
-        ("internal energy U", thermochemistry.energy, thermochemistry.energy - base),
-        ("enthalpy H", thermochemistry.enthalpy, thermochemistry.enthalpy - base),
-    ]
-    rows += [(f"TS of {name}", T * value, T * value) for name, value in thermochemistry.entropies.items() if value]
-    rows += [("entropy term TS", thermochemistry.entropy_term, thermochemistry.entropy_term)]
-    lines = [_thermal_row(*row) for row in rows]
-    lines.append(
-        _thermal_row("Gibbs energy G", thermochemistry.gibbs_energy, thermochemistry.gibbs_energy - base, "total")
-    )
-    heads = (tag("th", head) for head in ("", "Hartree", "kJ/mol"))
-    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *lines), class_="terms", id="thermochemistry")
+    *rows, last = thermochemistry.rows()
+    lines = [*(_thermal_row(*row) for row in rows), _thermal_row(*last, "total")]
+    table = headed_table(("", "Hartree", "kJ/mol"), lines, class_="terms", id="thermochemistry")
     conditions = thermochemistry.conditions
     scale = "" if conditions.scale == 1 else f", wavenumbers times {conditions.scale:g}"
-    words = f"{T:g} K, {conditions.pressure:g} atm, {conditions.entropy}; {group}, "
+    words = f"{conditions.temperature:g} K, {conditions.pressure:g} atm, {conditions.entropy}; {group}, "
     words += f"symmetry number {conditions.symmetry_number}, "
     return table, tag(
         "p", f"{words}degeneracy {conditions.degeneracy}{scale}. kJ/mol: without the electronic energy.", class_="hint"

@@ -11,7 +11,6 @@ from cuanto.interfaces.keywords import option_value
 from cuanto.interfaces.qcschema import plain
 from cuanto.methods import Result
 from cuanto.options import OPTIONS
-from cuanto.units import BOHR_IN_ANGSTROM
 
 FLAGS = {name: option.flags[-1] for name, option in OPTIONS.items() if option.flags}
 """Keywords of `cuanto.energy` that are options of the command line; the others are given with -o."""
@@ -27,27 +26,17 @@ def file_name(result: Result) -> str:
     return f"{stem or 'molecule'}.xyz"
 
 
-def xyz_text(result: Result) -> str:
-    """Geometry in Angstrom, with charge and multiplicity on the comment line, where cuanto reads them."""
-    molecule = result.molecule
-    comment = f"{' '.join(molecule.name.split())} charge={molecule.charge} mult={molecule.multiplicity}"
-    lines = [str(molecule.natom), comment.strip()]
-    for symbol, R_x in zip(molecule.symbols, (molecule.R_ax * BOHR_IN_ANGSTROM).tolist(), strict=True):
-        lines.append(f"{symbol:2s} " + " ".join(f"{x:15.9f}" for x in R_x))
-    return "\n".join(lines) + "\n"
-
-
 def command_line(result: Result, command: str = "energy") -> str:
     """The command, on several lines if it is long; a comment where the command line has no option for a keyword."""
     # Names come from files: one with a line break would end the comment.
-    beyond = [
+    unavailable = [
         name if name.isidentifier() else "a keyword"
         for name, value in _keywords(result).items()
         if not _can_be_written(name, value)
     ]
-    beyond += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
-    if beyond:
-        return f"# No options for {' and '.join(beyond)}: run the Python below."
+    unavailable += ["a basis for each element"] * isinstance(_sets(result.basis_name), dict)
+    if unavailable:
+        return f"# No options for {' and '.join(unavailable)}: run the Python below."
     words = [[f"cuanto {command}", file_name(result)], ["-m", result.method]]
     if result.basis_name is not None:
         words.append(["-b", result.basis_name])

@@ -11,7 +11,7 @@ from cuanto.arrays import Array
 from cuanto.methods import GaussianResult, Result
 from cuanto.methods.summary import charge_columns, moment_lines, property_or_none
 from cuanto.report import figures, reproduce
-from cuanto.report.markup import Markup, join, number, seconds, tag
+from cuanto.report.markup import Markup, headed_table, join, number, seconds, tag
 from cuanto.report.motion import Motion
 from cuanto.report.surfaces import MIN_ISOVALUE, Surface
 from cuanto.units import HARTREE_IN_EV
@@ -246,8 +246,7 @@ def _orbitals(result: Result) -> tuple[Markup, ...]:
             )
     whole = all(len(eps) <= MAX_ROWS for eps, _ in levels)
     words = "All orbital energies" if whole else f"{MAX_ROWS} orbital energies on each side of the gap"
-    heads = (tag("th", head) for head in ("spin", "orbital", "electrons", "Hartree", "eV"))
-    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows))
+    table = headed_table(("spin", "orbital", "electrons", "Hartree", "eV"), rows)
     return drawn, keys, tag("details", tag("summary", words), tag("div", table, class_="scroll"))
 
 
@@ -315,7 +314,7 @@ def _reproduce(result: Result, command: str) -> tuple[Markup, ...]:
     texts = (
         ("Command line", "command", reproduce.command_line(result, command)),
         ("Python", "python", reproduce.python_text(result, command)),
-        (f"{reproduce.file_name(result)} / Angstrom", "geometry", reproduce.xyz_text(result)),
+        (f"{reproduce.file_name(result)} / Angstrom", "geometry", result.to_xyz()),
     )
     blocks = []
     for title, key, text in texts:

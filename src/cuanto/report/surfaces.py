@@ -85,9 +85,12 @@ def frontier_surfaces(wave: Wavefunction, molecule: Molecule) -> list[Surface]:
                 m = orbital_number(wave, name, s)
             except InputError:
                 continue
-            mine = box if name in ("homo", "lumo") else coarse
-            values, label = orbital_on_grid(wave.basis, wave.C_spm[s][:, m], mine), name.upper().replace("-", "\u2212")
-            found.append(_surface(f"{name}{s}", label, mine, values, group))
+            region = box if name in ("homo", "lumo") else coarse
+            values, label = (
+                orbital_on_grid(wave.basis, wave.C_spm[s][:, m], region),
+                name.upper().replace("-", "\u2212"),
+            )
+            found.append(_surface(f"{name}{s}", label, region, values, group))
     if len(wave.n_sm) > 1:
         found.append(_surface("spin", "Spin density", coarse, spin_density(wave, coarse), level=SPIN_LEVEL))
     return [surface for surface in found if surface is not None]

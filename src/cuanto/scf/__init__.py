@@ -1,1 +1,1 @@
-"""Self-consistent field: a generator of states with exchangeable parts."""
+"""Self-consistent field: iterations as a generator of states, built from exchangeable parts."""

@@ -16,7 +16,7 @@ _ORDER = sorted(((n, l) for n in range(1, 9) for l in range(min(n, 4))), key=lam
 
 LANTHANIDES = range(57, 72)
 FILLED_4D, FILLED_4F = 46, 60
-"""Electrons up to these subshells of lanthanides."""
+"""Number of electrons of a lanthanide up to and including these subshells."""
 NOBLE_GASES = (2, 10, 18, 36, 54, 86)
 
 
@@ -42,7 +42,7 @@ def capacity(l: int) -> int:
 
 
 def configuration(number: int, charge: float = 0.0) -> Configuration:
-    """Electrons of an atom or ion by subshell; ions lose electrons of the outermost subshell, or fill the open one."""
+    """Electrons of an atom or ion by subshell; cations lose those of the outermost one, anions fill the open one."""
     return _ionise(dict(_table()[number - 1]), charge)
 
 

@@ -104,10 +104,22 @@ class Convergence:
         last = yield from self._extrapolate(start, secants, floor)
         if last is None or not last.converged:
             return
-        examined = self.options.stability in ("check", "follow") and self.problem.occupations.integer
-        if examined or (self.options.stability == "auto" and last.step == "newton"):
+        if self._is_examined(last):
             last = (yield from self._examine(last)) or last
         yield replace(last, iteration=self.counted.done)
+
+    def _is_examined(self, state: State) -> bool:
+        """Whether to test a converged state and leave it if it is not a minimum: if requested, if DIIS failed, or if a
+        quick test of a suspect molecule finds a negative curvature."""
+        if not self.problem.occupations.integer or self.options.stability == "none":
+            return False
+        if self.options.stability != "auto" or state.step == "newton":
+            return True
+        if not self.problem.suspect:
+            return False
+        with self.problem.timings.measure("stability"):
+            mode = lowest_mode(self.problem, state, sign_only=True)
+        return mode is not None and not mode.stable
 
     def _extrapolate(
         self, start: Start, secants: Secants | None, floor: State | None, descents: int = MAX_DESCENTS

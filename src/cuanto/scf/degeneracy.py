@@ -27,7 +27,7 @@ def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, levels: Array) -> An
         for begin, end in _open_levels(eps_m, n_m):
             own_pm = frame.X_pm @ C_jm[:, begin:end]
             weight_p = xp.asarray(np.arange(1.0, len(own_pm) + 1.0) / len(own_pm))
-            _, U_mm = xp.linalg.eigh((own_pm * weight_p[:, None]).T @ own_pm)
+            _, U_mm = frame.linalg.eigh((own_pm * weight_p[:, None]).T @ own_pm)
             C_jm = xp.concatenate([C_jm[:, :begin], C_jm[:, begin:end] @ U_mm, C_jm[:, end:]], axis=1)
         chosen.append(C_jm)
     return xp.stack(chosen)

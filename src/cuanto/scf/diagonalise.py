@@ -23,8 +23,8 @@ class Diagonaliser(Protocol):
 class Full:
     """Full diagonalisation."""
 
-    def __init__(self, xp: Any, level_shift: float = 0.0) -> None:
-        self.xp, self.level_shift = xp, level_shift
+    def __init__(self, device: Device, level_shift: float = 0.0) -> None:
+        self.device, self.xp, self.level_shift = device, device.xp, level_shift
 
     def restart(self) -> None:
         """No effect: there is no history."""
@@ -35,7 +35,7 @@ class Full:
             empty_sm = self.xp.asarray(1.0 - n_sm / n_sm.max())
             empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
             F_sjk = F_sjk + self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
-        return (*eigenvectors(F_sjk, self.xp), "full")
+        return (*eigenvectors(F_sjk, self.device), "full")
 
 
 def stack(matrices: Sequence[Any], xp: Any) -> Any:
@@ -43,9 +43,9 @@ def stack(matrices: Sequence[Any], xp: Any) -> Any:
     return matrices[0][None] if len(matrices) == 1 else xp.stack(matrices)
 
 
-def eigenvectors(F_sjk: Any, xp: Any) -> tuple[Any, Any]:
+def eigenvectors(F_sjk: Any, device: Device) -> tuple[Any, Any]:
     """Orbitals and energies of each spin, one spin after the other: batched solvers of GPU libraries are slower."""
-    solved = [xp.linalg.eigh(F_jk) for F_jk in F_sjk]
+    xp, solved = device.xp, [device.linalg.eigh(F_jk) for F_jk in F_sjk]
     return xp.stack([C_jm for _, C_jm in solved]), xp.stack([eps_m for eps_m, _ in solved])
 
 
@@ -58,7 +58,7 @@ def diagonalise_blocks(F_jk: Any, C_jm: Any, edges: Sequence[int], device: Devic
     orbitals, energies, FC_jm = [], [], product(F_jk, C_jm)
     for begin, end in pairwise(edges):
         own = C_jm[:, begin:end]
-        eps_m, U_mm = xp.linalg.eigh(product(own.T, FC_jm[:, begin:end]))
+        eps_m, U_mm = device.linalg.eigh(product(own.T, FC_jm[:, begin:end]))
         orbitals.append(product(own, U_mm))
         energies.append(eps_m)
     return xp.concatenate(orbitals, axis=1), energies

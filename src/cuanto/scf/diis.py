@@ -165,8 +165,8 @@ class History:
         both_km = T_kn @ (V_nm[others] - V_nm[last])
         rest_m = V_nm[last] - along_k @ both_km
         _, cosines, directions = np.linalg.svd(both_km, full_matrices=False)
-        sines = 1.0 - np.minimum(cosines, 1.0) ** 2  # squared, of the angles between both spaces
-        factor = np.where(sines > MIN_CARRIED_PART**2, 1.0 / np.maximum(sines, MIN_CARRIED_PART**2), 0.0) - 1.0
+        squared = 1.0 - np.minimum(cosines, 1.0) ** 2  # sines squared, of the angles between both spaces
+        factor = np.where(squared > MIN_CARRIED_PART**2, 1.0 / np.maximum(squared, MIN_CARRIED_PART**2), 0.0) - 1.0
         d_m = -(rest_m + (factor * (directions @ rest_m)) @ directions)
         own = -(along_k + both_km @ d_m) @ T_kn
         return np.append(own[::-1], 1.0 - own.sum()), d_m

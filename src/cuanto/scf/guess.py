@@ -106,7 +106,7 @@ def _block_diagonal(blocks: list[Array]) -> Array:
 
 def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
     """Orbitals of the core Hamiltonian and their energies, repeated for `sets` of orbitals."""
-    eps_m, C_jm = frame.xp.linalg.eigh(frame.matrix(h_pq[None])[0])
+    eps_m, C_jm = frame.linalg.eigh(frame.matrix(h_pq[None])[0])
     return frame.xp.stack([C_jm] * sets), frame.xp.stack([eps_m] * sets)
 
 

@@ -25,7 +25,8 @@ DEPENDENT = 1e-6
 
 
 class Hessian:
-    """Products of the orbital Hessian with vectors of angles on the host, in units of 2 `capacity`."""
+    """Products of the orbital Hessian with vectors of angles on the host, in units of 2 `capacity`, the highest
+    occupation."""
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = problem, state
@@ -48,7 +49,7 @@ class Hessian:
         """A random direction of small curvature.
 
         It comes from an antisymmetric matrix in the basis functions, so that signs of orbitals and the choice among
-        degenerate ones, which depend on rounding errors, do not matter; nor does it have any symmetry.
+        degenerate ones, which depend on rounding errors, do not matter. It has no symmetry.
         """
         rng, parts = np.random.default_rng(seed), []
         for C in self.C_s[: len(self.levels)]:

@@ -36,13 +36,17 @@ MAX_CORRECTIONS = 3
 
 @dataclass(frozen=True)
 class Problem:
-    """Terms, orthonormal basis and occupations of an SCF; `shared`: both spins have the same orbitals (ROHF)."""
+    """Terms, orthonormal basis and occupations of an SCF; `shared`: both spins have the same orbitals (ROHF).
+
+    `suspect`: an SCF of this molecule may well converge to a saddle point.
+    """
 
     terms: Sequence[Term]
     frame: Frame
     occupations: Occupations
     shared: bool = False
     timings: Timings = field(default_factory=Timings)
+    suspect: bool = False
 
     def effective(self, F_sjk: Any, C_sjm: Any, n_sm: Array) -> Any:
         """The matrices whose eigenvectors are the orbitals, from the Fock matrices of the spins."""
@@ -188,7 +192,7 @@ class ExtrapolationStep:
     ) -> None:
         self.problem, self._corrections = problem, 0
         self.accelerator = accelerator or Accelerator(ScfOptions(history=2), problem.frame)
-        self.diagonaliser = diagonaliser or Full(problem.frame.xp)
+        self.diagonaliser = diagonaliser or Full(problem.frame)
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """D_spq = sum_m n_sm C_spm C_sqm."""
@@ -261,7 +265,7 @@ class ExtrapolationStep:
         self.accelerator.restart()
         self.diagonaliser.restart()
         with self.problem.timings.measure("diagonalisation"), self.problem.frame.blas_threads:
-            return Full(self.problem.frame.xp)(current.kept[2], None, current.state.n_sm, current.state.energy)
+            return Full(self.problem.frame)(current.kept[2], None, current.state.n_sm, current.state.energy)
 
 
 def iterate(
@@ -303,7 +307,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
         F_sjk = problem.frame.matrix(F_spq)
         if problem.shared:
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
-        C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame.xp)
+        C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame)
         if problem.occupations.integer:
             C_sjm = order_degenerate(problem.frame, C_sjm, eps_sm, problem.levels(problem.occupy(eps_sm)[0]))
     if start.first_step == 1.0 or problem.shared:
@@ -312,7 +316,7 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
     with problem.timings.measure("guess"):
         _, whole_sjk, _ = evaluate(silent, ExtrapolationStep(silent, accelerator), (C_sjm, eps_sm, "")).kept
     with problem.frame.blas_threads:
-        return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame.xp)
+        return eigenvectors(F_sjk + start.first_step * (whole_sjk - F_sjk), problem.frame)
 
 
 def fock(problem: Problem, density: Density) -> tuple[list[Any], Any]:
@@ -349,7 +353,7 @@ def scale_orbitals(C_sjm: Any, n_si: Array, xp: Any) -> Any:
     C_sji = C_sjm[:, :, : n_si.shape[1]]
     first = float(n_si[0, 0])
     if len(C_sjm) == len(n_si) and (n_si == first).all():
-        return C_sji * first
+        return first * C_sji
     return C_sji * xp.asarray(n_si[:, None, :])
 
 

@@ -111,14 +111,14 @@ Device = Frame | Backend
 
 
 def make_frame(S_pq: Any, threshold: float, backend: Backend, symmetric: bool = False) -> Frame:
-    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations; if there
-    are none, the `symmetric` one can be chosen."""
+    """The basis that diagonalises the overlap of normalised functions, without nearly dependent combinations; with
+    `symmetric`, symmetric orthogonalisation instead, unless a combination had to be dropped."""
     device = algebra_device(len(S_pq), backend)
     xp, S_pq = device.xp, S_pq if device is backend else backend.to_host(S_pq)
     # Not all Cartesian functions are normalised; the threshold should not depend on that.
     scale_p = 1.0 / xp.sqrt(xp.diagonal(S_pq))
     with one_thread if device is not backend else backend.linalg.threads(len(S_pq)):
-        s_m, U_pm = xp.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
+        s_m, U_pm = device.linalg.eigh(S_pq * scale_p[:, None] * scale_p)
         s_host = device.to_host(s_m)
         dropped = int(np.count_nonzero(s_host < threshold))
         X_pm = scale_p[:, None] * U_pm[:, dropped:] / xp.sqrt(s_m[dropped:])

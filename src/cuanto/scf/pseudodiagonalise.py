@@ -103,7 +103,7 @@ class Pseudo:
     def __init__(self, device: Device, variant: str = "refined", level_shift: float = 0.0, mixed: bool = False) -> None:
         self.device, self.xp, self.product = device, device.xp, device.linalg.product
         self.level_shift, self.mixed = level_shift, mixed
-        self.variant, self.full = VARIANTS[variant], Full(device.xp, level_shift)
+        self.variant, self.full = VARIANTS[variant], Full(device, level_shift)
         self.full_steps = self.steps = 0
         self.canonicalised = False
         self.restart()
@@ -125,7 +125,7 @@ class Pseudo:
 
     def first(self, F_sjk: Any) -> tuple[Any, Any]:
         """Start from the eigenvectors of F."""
-        return self.begin(*eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.xp))
+        return self.begin(*eigenvectors(F_sjk.astype(np.float32) if self._single(F_sjk) else F_sjk, self.device))
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Rotated orbitals if that is safe, else eigenvectors."""

@@ -190,8 +190,8 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
 def jacobi(C_jm: Any, F_ov: Any, eps_m: Any) -> Any:
     """Rotate one pair after the other with fixed F_ov and energies, in NumPy.
 
-    Elements below a twentieth of the largest are left for the next iteration. The angle is taken from tau = tan(angle),
-    which keeps its digits where it is small.
+    Elements below a twentieth of the largest are left for the next iteration. The angle is computed from
+    tau = tan(angle), which is accurate for small angles.
     """
     C_jm, mid = C_jm.copy(), len(F_ov)
     tiny = 0.05 * float(np.abs(F_ov).max())

@@ -118,7 +118,7 @@ def perturbed_orbitals(problem: Problem, start: Density, basis: Basis, S_pq: Any
     S = frame.backend.to_host(S_pq)
     V_spq = np.stack([S @ R_pq @ S for R_pq in random_fields(basis, len(F_spq), seed)])
     with frame.blas_threads:
-        return eigenvectors(frame.matrix(F_spq + frame.backend.to_device(V_spq)), frame.xp)
+        return eigenvectors(frame.matrix(F_spq + frame.backend.to_device(V_spq)), frame)
 
 
 def random_fields(basis: Basis, spins: int, seed: int) -> Any:

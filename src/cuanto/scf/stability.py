@@ -22,17 +22,21 @@ from cuanto.terms.base import Term
 UNSTABLE_CURVATURE = -5e-6
 """Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
 CLEARLY_UNSTABLE = -1e-4
-"""Hartree: a negative curvature that no error explains."""
+"""Hartree: curvatures below this are too negative to be errors."""
 TOLERANCE = 1e-3
-"""Residual of the eigenvector: its direction matters, not its digits."""
+"""Residual at which the eigenvector is accurate enough: only its approximate direction matters."""
 TOLERANCE_NEAR_ZERO = 1e-4
 """The same for a curvature near zero, whose error is the residual squared over the distance to the next curvature."""
 TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
+CLEAR = 0.3
+"""Residual, as a fraction of a positive curvature, below which its sign is clear."""
+MIN_VECTORS = 6
+"""Products of the Hessian before a curvature counts as clearly positive."""
 MAX_VECTORS = 40
-"""Largest number of products of the Hessian in a search for the lowest curvature."""
+"""Largest number of products with the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
 """Hartree: energies in both directions of a mode that differ less are equal by symmetry."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
@@ -43,9 +47,9 @@ ESCAPE_NORMS = (0.3, 0.1, 0.03)
 class Mode:
     """Lowest curvature (Hartree) and its direction: angles of all splits as one vector, of norm 1.
 
-    `newton`: angles to the lowest energy in the space that was examined, by its slopes and positive curvatures;
-    `gain`: how much lower that is (Hartree); `change_spq`: the density's change on the way there, on the backend. In a
-    flat valley both are larger than a small gradient suggests.
+    `newton`: angles of a Newton step to the lowest energy within the examined space; `gain`: how much lower that energy
+    is (Hartree); `change_spq`: the change of the density in that step, on the backend. In a flat valley both are larger
+    than a small gradient suggests.
     """
 
     curvature: float
@@ -69,9 +73,10 @@ def stability_note(curvature: float, terms: Sequence[Term]) -> str:
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree{within}"
 
 
-def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -> Mode | None:
+def lowest_mode(problem: Problem, state: State, known: Subspace | None = None, sign_only: bool = False) -> Mode | None:
     """Find the rotation along which the energy of a converged state has the lowest curvature; None if nothing can be
-    rotated. `known`: vectors on which the Hessian of this state has already acted."""
+    rotated. `known`: vectors on which the Hessian of this state has already acted; `sign_only`: stop as soon as the
+    curvature is clearly positive."""
     space = known or Subspace(Hessian(problem, state))
     hessian = space.hessian
     size, most = len(hessian.diagonal), len(space) + MAX_VECTORS
@@ -81,7 +86,8 @@ def lowest_mode(problem: Problem, state: State, known: Subspace | None = None) -
     while True:
         values, vectors, products = space.eigenvectors()
         residual = products[0] - values[0] * vectors[0]
-        if np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
+        clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < CLEAR * values[0]
+        if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
             return _mode(hessian, values, vectors)
         shift = hessian.diagonal - values[0]
         if not space.add(residual / np.where(np.abs(shift) > MIN_CURVATURE, shift, MIN_CURVATURE)):

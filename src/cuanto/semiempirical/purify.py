@@ -73,7 +73,7 @@ class Purification:
     """
 
     def __init__(self, device: Device) -> None:
-        self.device, self.xp, self.linalg, self.full = device, device.xp, device.linalg, Full(device.xp)
+        self.device, self.xp, self.linalg, self.full = device, device.xp, device.linalg, Full(device)
         self.products = self.full_steps = 0
         self.restart()
 

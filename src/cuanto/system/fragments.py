@@ -85,7 +85,7 @@ class Division:
                 require(a not in owner, f"atom {a} is in fragments {owner.get(a)} and {k}: it can be in one only")
                 owner[a] = k
         missing = [a for a in range(1, natom + 1) if a not in owner]
-        require(not missing, f"in no fragment: atoms {format_atoms(missing)}; add them to one")
+        require(not missing, f"atoms {format_atoms(missing)} are in no fragment: add them to one")
         return [[a - 1 for a in sorted(atoms)] for atoms in given]
 
     def _per_fragment(self, name: str, count: int) -> Any:

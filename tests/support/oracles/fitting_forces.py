@@ -35,7 +35,7 @@ def derivative_coefficients(l_a: int, l_b: int, a_k: Array, b_k: Array, X_AB: fl
 
 
 def expand_derivative(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike, axis: int) -> HermiteExpansion:
-    """d/dA along an axis of the products of all functions of two shells."""
+    """Expand d/dA, along an axis, of the products of all functions of two shells."""
     A, B = np.asarray(A, float), np.asarray(B, float)
     a_k, b_k = primitive_pairs(shell_a, shell_b)
     order = shell_a.l + shell_b.l + 1
@@ -56,7 +56,7 @@ def expand_derivative(shell_a: Shell, A: ArrayLike, shell_b: Shell, B: ArrayLike
 
 
 def three_centre_gradient(basis: BasisLike, aux: BasisLike, Gamma_pqP: Array, omega: float | None = None) -> Array:
-    """sum_pqP Gamma_pqP d(pq|P)/dR of a symmetric Gamma; the fitting functions follow from translation."""
+    """sum_pqP Gamma_pqP d(pq|P)/dR of a symmetric Gamma; forces on fitting functions by translational invariance."""
     gradient = np.zeros_like(basis.R_ax)
     slices = [slice(int(i), int(j)) for i, j in pairwise([*basis.offsets, basis.nbf])]
     aux_slices = [slice(int(i), int(j)) for i, j in pairwise([*aux.offsets, aux.nbf])]

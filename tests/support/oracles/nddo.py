@@ -94,7 +94,8 @@ def with_d(i: int, j: int) -> Distribution:
     pair = (NAMES[i], NAMES[j])
     shells = "".join(sorted((SHELL[i], SHELL[j]), key="spd".index))
     found = EXPANSION.get(pair) or EXPANSION.get(pair[::-1], {})
-    monopole, others = "0dd" if shells == "dd" else "0", f"{shells} core" if "d" not in shells else shells
+    monopole = "0dd" if shells == "dd" else "0"
+    others = shells if "d" in shells else f"{shells} core"
     return [(c, pole, shells, monopole if pole == "q" else others) for pole, c in found.items()]
 
 
@@ -159,7 +160,7 @@ def local_repulsion(A: Side, B: Side, R: Array) -> Array:
         for p, q in {(i, j), (j, i)}:
             for r, t in {(k, l), (l, k)}:
                 W[:, p, q, r, t] = value
-    if min(A.orbitals, B.orbitals) > 1:  # the only choice that is invariant under rotation about the axis
+    if min(A.orbitals, B.orbitals) > 1:  # this value makes the integrals invariant under rotation about the axis
         value = 0.5 * (W[:, 1, 1, 1, 1] - W[:, 1, 1, 2, 2])
         for p, q in ((1, 2), (2, 1)):
             W[:, p, q, 1, 2] = W[:, p, q, 2, 1] = value

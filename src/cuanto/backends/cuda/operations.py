@@ -2,7 +2,8 @@
 
 CuPy compiles one kernel for every combination of an operation with types, dimensions and contiguity; the operands here
 have the combinations that occur. An operation that is missing here only costs a tenth of a second at its first use;
-`benchmarks/first_minute.py` lists such operations, with the line that used them.
+`benchmarks/first_minute.py` lists such operations, with the line that used them. Numbers are not on the right of
+operators, and factorisations are those of `CudaLibrary`, because others import SciPy (see `library.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from cuanto.backends.cuda.library import CudaLibrary
 
 Operation = Callable[[Any, Any], Any]
 
@@ -61,8 +64,8 @@ def _subtract(target: Any, value: Any) -> None:
 OPERATIONS: tuple[Operation, ...] = (
     # one-electron integrals and metric
     lambda xp, a: a.M + a.M.T,
-    lambda xp, a: xp.linalg.cholesky(a.unit),
-    lambda xp, a: xp.linalg.inv(a.units),
+    lambda xp, a: CudaLibrary(xp).cholesky(a.unit),
+    lambda xp, a: CudaLibrary(xp).inverses(a.units),
     lambda xp, a: -a.v,
     lambda xp, a: _assign(a.v, a.i, a.v[:]),
     lambda xp, a: a.v + a.v,
@@ -82,10 +85,12 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: xp.eye(4),
     lambda xp, a: xp.tril(a.M),
     lambda xp, a: xp.arange(4),
+    lambda xp, a: _add(a.w, 1.0),
+    lambda xp, a: a.v - a.v,
     lambda xp, a: a.blocks[a.i[:2], :, a.i[:2]],
-    lambda xp, a: a.blocks[2 * a.i[:1] + 1, :, 2 * a.i[:1]],
+    lambda xp, a: a.blocks[1 + 2 * a.i[:1], :, 2 * a.i[:1]],
     lambda xp, a: 2 * a.i,
-    lambda xp, a: a.i + 1,
+    lambda xp, a: 1 + a.i,
     lambda xp, a: a.M[a.i],
     lambda xp, a: _assign(a.M, a.i, a.M[:]),
     lambda xp, a: _assign(a.S, ..., a.N),
@@ -94,12 +99,12 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: _assign(a.P, ..., a.Q),
     lambda xp, a: xp.ascontiguousarray(a.P),
     # groups of grid points
-    lambda xp, a: a.i * 2,
+    lambda xp, a: xp.multiply(a.i, 2),
     lambda xp, a: a.i + a.i,
     lambda xp, a: xp.sort(a.i),
     lambda xp, a: xp.argsort(a.i),
-    lambda xp, a: a.i // 3,
-    lambda xp, a: a.i % 3,
+    lambda xp, a: xp.floor_divide(a.i, 3),
+    lambda xp, a: xp.remainder(a.i, 3),
     lambda xp, a: a.i != a.i,
     lambda xp, a: xp.flatnonzero(a.b600000),
     lambda xp, a: xp.flatnonzero(a.b2000),
@@ -109,10 +114,9 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.v[a.i],
     lambda xp, a: _assign(xp.zeros(4, dtype=np.int64), a.i, 1),
     lambda xp, a: a.i - a.i,
-    lambda xp, a: a.i - 1,
-    lambda xp, a: a.v - a.v,
+    lambda xp, a: xp.subtract(a.i, 1),
     lambda xp, a: xp.sqrt(a.v),
-    lambda xp, a: a.v > 1.0,
+    lambda xp, a: xp.greater(a.v, 1.0),
     lambda xp, a: a.b.astype(np.int64),
     lambda xp, a: xp.minimum(a.i, a.i),
     lambda xp, a: a.i < a.i,
@@ -124,9 +128,9 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.M.sum(axis=1),
     lambda xp, a: 2.0 * a.v,
     lambda xp, a: 2.0 * a.S,
-    lambda xp, a: a.v * 2.0,
-    lambda xp, a: a.S * 2.0,
-    lambda xp, a: a.v / 2.0,
+    lambda xp, a: xp.multiply(a.v, 2.0),
+    lambda xp, a: xp.multiply(a.S, 2.0),
+    lambda xp, a: xp.divide(a.v, 2.0),
     lambda xp, a: 1.0 + a.v,
     lambda xp, a: a.S - a.S,
     lambda xp, a: a.M - a.v,
@@ -137,7 +141,6 @@ OPERATIONS: tuple[Operation, ...] = (
     lambda xp, a: a.S + a.N,
     lambda xp, a: _add(a.S, a.N),
     lambda xp, a: a.T + a.T.transpose(0, 2, 1),
-    lambda xp, a: _add(a.w, 1.0),
     lambda xp, a: xp.arange(4, dtype=np.int32),
     # direct Fock matrices
     lambda xp, a: a.M.max(axis=0),

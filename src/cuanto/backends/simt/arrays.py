@@ -161,6 +161,20 @@ class SimtLibrary:
         G[np.triu_indices(len(G), 1)] = np.nan
         return DeviceArray(G)
 
+    def cholesky(self, A: DeviceArray) -> DeviceArray:
+        """Lower Cholesky factor, all NaN if there is none."""
+        L = _cholesky(_unwrap(A))
+        return DeviceArray(np.where(np.tri(L.shape[-1], dtype=bool), L, np.nan if L.ndim == 2 else 0.0))
+
+    def inverses(self, A: DeviceArray) -> DeviceArray:
+        """Inverses of a stack of matrices."""
+        return DeviceArray(np.linalg.inv(_unwrap(A)))
+
+    def eigh(self, A: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
+        """Eigenvalues and eigenvectors."""
+        values, vectors = np.linalg.eigh(_unwrap(A))
+        return DeviceArray(values), DeviceArray(vectors)
+
     def inverse(self, L: DeviceArray) -> DeviceArray:
         """Inverse of a lower triangle."""
         return DeviceArray(np.linalg.inv(np.tril(_unwrap(L))))

@@ -43,13 +43,13 @@ class CoulombGeometry:
     def __init__(self, graph: Graph, bra: Shells, ket: Shells) -> None:
         g = graph
         order = sum(bra.l) + sum(ket.l)
-        nothing = [g.zero] * 3
+        zeros = [g.zero] * 3
         p, *rest = inputs(g, "bra", abi.COULOMB_BRA, uniform=True)
         P, self.h, pair_bra = rest[0:3], rest[9], len(bra.l) == 2
-        self.PA, self.PB = (rest[3:6], rest[6:9]) if pair_bra else (nothing, nothing)
+        self.PA, self.PB = (rest[3:6], rest[6:9]) if pair_bra else (zeros, zeros)
         iq, *rest_ket = inputs(g, "ket", abi.ket_fields(ket), uniform=False)
         Q, ck, pair_ket = rest_ket[0:3], rest_ket[3], len(ket.l) == 2
-        self.QC, self.QD = (rest_ket[4:7], rest_ket[7:10]) if pair_ket else (nothing, nothing)
+        self.QC, self.QD = (rest_ket[4:7], rest_ket[7:10]) if pair_ket else (zeros, zeros)
         self.p, self.iq = p, iq
         root = g.call("rsqrt", g.add(g.one, g.mul(p, iq)))
         self.r = g.mul(root, root)  # q / (p + q)

@@ -71,7 +71,7 @@ class _Forces:
         return Stage(g, (energy, *total, *shares, *self.on_ket))
 
     def _add(self, c: Powers, d: Powers, gamma: dict[tuple[Powers, Powers], int]) -> None:
-        """Add what a product of the ket's functions contributes."""
+        """Add the contribution of a product of the ket's functions."""
         g, side, weights = self.g, self.bra, list(self._weights(c, d, None))
         rows: dict[Powers, dict[Powers, Hermites]] = {}
         for (a, b), value in gamma.items():
@@ -130,7 +130,7 @@ class _Forces:
 
 
 def operations(stage: Stage) -> int:
-    """Products in all sums."""
+    """Number of products in all sums."""
     return sum(len(stage.graph.pairs[node]) for node in schedule_order(stage, stage.outputs))
 
 

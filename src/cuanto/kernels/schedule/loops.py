@@ -24,10 +24,10 @@ def by_loops(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bool:
 
 def without_primitives(bra: Shells, ket: Shells) -> Integrals:
     """The integrals of a class with only the contracted stage; the primitive stage is the loops."""
-    nothing = Graph()
-    outputs = (nothing.zero,) * (monomials(bra) * monomials(ket))
+    empty = Graph()
+    outputs = (empty.zero,) * (monomials(bra) * monomials(ket))
     sweeps = (*ket_sweep(bra, ket), bra_sweep(bra, ket))
-    return Integrals(Stage(nothing, outputs), sweeps, 1, side_functions(bra), side_functions(ket))
+    return Integrals(Stage(empty, outputs), sweeps, 1, side_functions(bra), side_functions(ket))
 
 
 def loop_program(bra: Shells, ket: Shells) -> Program:
