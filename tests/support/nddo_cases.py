@@ -86,10 +86,10 @@ def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> Sem
 
 def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, **options: Any) -> Array:
     """Differences of energies at four or six points (Hartree/Bohr), from the density of the undisturbed molecule; the
-    error is of that order in the step."""
+    error is of that order in the step. The slopes of the last atom follow from translational invariance."""
     mol = here.molecule
     slopes = np.zeros_like(mol.R_ax)
-    for a, x in np.ndindex(slopes.shape):
+    for a, x in np.ndindex(mol.natom - 1, 3):
         for steps, weight in DIFFERENCES[points].items():
             for sign in (1, -1):
                 R_ax = mol.R_ax.copy()
@@ -98,6 +98,7 @@ def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, 
                 found = run(there, here.method, here.backend, guess=here, stability="none", **options)
                 assert found.converged
                 slopes[a, x] += sign * weight * found.energy / step
+    slopes[-1] = -slopes.sum(axis=0)
     return slopes
 
 

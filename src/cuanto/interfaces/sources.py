@@ -85,7 +85,7 @@ class Source:
     input_schema: Mapping[str, Any] | None = None
     """The input itself if it is QCSchema version 2; the result is then written in the same version."""
     basis_path: Callable[[str, str], str] = confined_basis
-    """Path of a basis that the input names, which may be untrusted; arguments: its text and its key."""
+    """Checks a basis that the input, which may be untrusted, names; arguments: the name or path, and its key."""
     notes: tuple[str, ...] = ()
     """Lines about how the file was read."""
 

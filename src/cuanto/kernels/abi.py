@@ -17,6 +17,7 @@ BLOCK = 32
 SHELL_FIELDS = 3
 COULOMB_BRA, ONE_ELECTRON_BRA = 15, 5
 SINGLE_KET, PAIR_KET = 5, 15
+"""Numbers in the record of a primitive, by kind of bra or ket."""
 SIZE = 14
 """Field of a pair's primitive: its largest contribution, descending within a pair, for screening."""
 

@@ -53,17 +53,17 @@ def programs_of(operator: str, bra: Shells, ket: Shells, algorithm: str, levels:
 
 def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool) -> Programs:
     """Build index tables: depth first for one core, by `levels` for a group of threads."""
-    assemble = by_levels if levels else depth_first
-    primitive = assemble(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
+    make_program = by_levels if levels else depth_first
+    primitive = make_program(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
     for sweep in integrals.sweeps:
         records = [label[0] for kind, label in _nodes(sweep.stage.graph) if kind is Kind.INPUT]
         values, shell = records.count("acc"), records.count("ket_shell")
         shape = Shape(abi.SHELL_FIELDS, values + shell, sweep, integrals.ket_functions, values)
-        sweeps.append(assemble(sweep.stage, shape))
+        sweeps.append(make_program(sweep.stage, shape))
     if len(sweeps) == 1:
         empty = Sweep(Stage(Graph(), ()), repeat=0, outer=0, inner=0)
-        sweeps.insert(0, assemble(empty.stage, Shape(abi.SHELL_FIELDS, 1, empty)))
+        sweeps.insert(0, make_program(empty.stage, Shape(abi.SHELL_FIELDS, 1, empty)))
     return primitive, sweeps[0], sweeps[1]
 
 
@@ -133,7 +133,7 @@ def integral_source(
 
 
 def source_of(spec: KernelSpec) -> Source:
-    """Return the text of a kernel, for every combination of schedule, consumer and derivative order."""
+    """Return the text of a kernel; an error for a schedule, consumer and derivative order that no kernel combines."""
     if spec.derivative or (spec.schedule, spec.consumer) not in SKELETONS:
         kind = f"schedule {spec.schedule!r}, consumer {spec.consumer!r} and derivative order {spec.derivative}"
         raise InputError(f"there is no kernel of integrals with {kind}")

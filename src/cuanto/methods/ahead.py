@@ -17,9 +17,12 @@ from cuanto.functionals import Functional
 from cuanto.grid import GridSettings, rules
 from cuanto.grid.base import ShellTable
 from cuanto.kernels import hermite_build
+from cuanto.kernels.build import general_source
+from cuanto.kernels.direct import cpu_expand, cpu_store, cpu_stored
 from cuanto.kernels.fitting_force import fit_expand_source, fit_force_source, fit_pairs_source
 from cuanto.kernels.grid_setup import near_source, setup_kernel, weights_gradient_source, weights_source
-from cuanto.kernels.grid_values import device_kernel, device_values
+from cuanto.kernels.grid_values import cpu_density, cpu_matrix, device_kernel, device_values
+from cuanto.kernels.products import rows_kernel
 from cuanto.kernels.shell_pairs import shell_pairs_source
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
@@ -41,9 +44,9 @@ def compile_energy(context: Context) -> None:
         kinds = _momenta(context.basis)
         pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(kinds) for b in kinds[i:]]
         _expect(context.backend, pairs, _kets(context.options.auxbasis), "hgp")
-    _compile(context, ENERGY)
     if context.request.fitting == "none" and context.backend.traits.language in ENERGY:
         QuartetEngine.begin(context.backend, context.options.precision)
+    _compile(context, ENERGY)
 
 
 def _momenta(basis: Basis) -> list[tuple[int, bool]]:
@@ -78,6 +81,31 @@ def _compile(context: Context, lists: dict[str, Callable[[Context], Iterator[Sou
             context.backend.compile(source)
 
 
+def _host_energy(context: Context) -> Iterator[Source]:
+    model, request = context.model, context.request
+    yield general_source("table", "double")
+    if request.fitting == "none":
+        yield cpu_expand()
+        yield from (cpu_store("double"), cpu_stored("double"))
+    else:
+        for name in ("solve", "fit", "potential", *(("transform", "squares") if request.fitting == "jk" else ())):
+            yield rows_kernel(name)
+    if model.has_functional:
+        yield from _setup(request.grid, "cpu", "bound")
+        yield model.functional.source("cpu", model.spins, consumer="potential")
+        table = ShellTable.of(context.basis)
+        texts = (table.kinds, table.columns, model.functional.family)
+        yield from (cpu_density(texts, "double", True), cpu_matrix(texts, "double"))
+
+
+def _setup(settings: GridSettings, language: str, *more: str) -> Iterator[Source]:
+    """Kernels that make a grid, `more` by name."""
+    for name in ("extents", "count", "place", "fill", *more):
+        yield setup_kernel(name, language)
+    stratmann = settings.partition == "stratmann"
+    yield from (weights_source(language, stratmann), near_source(language, stratmann))
+
+
 def _device_energy(context: Context) -> Iterator[Source]:
     model, request = context.model, context.request
     if request.fitting == "none":
@@ -92,10 +120,7 @@ def _device_energy(context: Context) -> Iterator[Source]:
 
 
 def _device_grid(basis: Basis, functional: Functional, settings: GridSettings) -> Iterator[Source]:
-    for name in ("extents", "count", "place", "fill"):
-        yield setup_kernel(name, "cuda")
-    stratmann = settings.partition == "stratmann"
-    yield from (weights_source("cuda", stratmann), near_source("cuda", stratmann))
+    yield from _setup(settings, "cuda")
     table = ShellTable.of(basis)
     yield device_values((table.kinds, table.columns, functional.family), "double")
     for name in DENSITY_STEPS:
@@ -116,5 +141,5 @@ def _device_gradient(context: Context) -> Iterator[Source]:
         yield weights_gradient_source("cuda", context.request.grid.partition == "stratmann")
 
 
-ENERGY: dict[str, Callable[[Context], Iterator[Source]]] = {"cuda": _device_energy}
+ENERGY: dict[str, Callable[[Context], Iterator[Source]]] = {"cpu": _host_energy, "cuda": _device_energy}
 GRADIENT: dict[str, Callable[[Context], Iterator[Source]]] = {"cuda": _device_gradient}

@@ -282,7 +282,7 @@ class Calculation:
 
     @property
     def may_search(self) -> bool:
-        """Whether a molecule has many states, and nothing tells which of them is wanted."""
+        """Whether the molecule may have many states, and the input does not say which one is wanted."""
         request, options = self.context.request, self.options
         given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
         if options.search == "none" or not request.single_point or given or not options.aufbau:

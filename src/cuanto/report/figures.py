@@ -36,11 +36,11 @@ class Frame:
     y_high: float
 
     def x(self, value: float) -> float:
-        """Pixel of a value."""
+        """Horizontal pixel of a value."""
         return self.left + (self.right - self.left) * (value - self.x_low) / ((self.x_high - self.x_low) or 1.0)
 
     def y(self, value: float) -> float:
-        """Pixel of a value; upwards."""
+        """Vertical pixel of a value; larger values are higher up."""
         return self.bottom - (self.bottom - self.top) * (value - self.y_low) / ((self.y_high - self.y_low) or 1.0)
 
 
@@ -105,7 +105,7 @@ def rules(frame: Frame, ticks: Iterable[tuple[int, str]]) -> list[Markup]:
 
 
 def decades(frame: Frame) -> list[Markup]:
-    """Powers of ten."""
+    """Lines at powers of ten, with labels."""
     step = 1 if frame.y_high - frame.y_low <= 7 else 2 if frame.y_high - frame.y_low <= 14 else 4
     powers = [n for n in range(int(frame.y_low), int(frame.y_high) + 1) if n % step == 0]
     return rules(frame, [(n, f"10{_superscript(n)}") for n in powers])

@@ -49,7 +49,7 @@ class Expansion:
 
 
 class HermiteCoulomb:
-    """R_tuv^n from P - Q and R_000^n: batch t + u + v = k of order n needs batches k - 1 and k - 2 of order n + 1."""
+    """R_tuv^n from P - Q and R_000^n: those with t + u + v = k need those of order n + 1 with k - 1 and k - 2."""
 
     def __init__(self, graph: Graph, X: Sequence[int], base: Sequence[int]) -> None:
         self.g, self.X = graph, X
