@@ -15,6 +15,8 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +90,8 @@ def atoms_of(name: str) -> tuple[list[tuple[str, float]], int]:
     return [(symbols[0], 0.0), (symbols[1], distance)], multiplicity
 
 
-def pyscf_energies(name: str, method: str) -> dict[str, Any]:
-    """Energies of PySCF: the default, and after following instabilities; None where it does not converge."""
+def pyscf_energies(name: str, method: str) -> Iterator[dict[str, Any]]:
+    """Energies of PySCF: the default, then after following instabilities; None where it does not converge."""
     from pyscf import dft, gto, scf
 
     atoms, multiplicity = atoms_of(name)
@@ -100,6 +102,7 @@ def pyscf_energies(name: str, method: str) -> dict[str, Any]:
     default = float(mean_field.kernel())
     found: dict[str, Any] = {"pyscf": default if mean_field.converged else None}
     found["pyscf_seconds"] = round(time.perf_counter() - begin, 2)
+    yield found
     energy: float | None = None
     for _ in range(FOLLOWED):
         orbitals, _, stable, _ = mean_field.stability(return_status=True)
@@ -112,24 +115,45 @@ def pyscf_energies(name: str, method: str) -> dict[str, Any]:
         mean_field, energy = second_order.undo_newton(), float(second_order.e_tot)
     found["pyscf_followed"] = energy if energy is not None else found["pyscf"]
     found["pyscf_followed_seconds"] = round(time.perf_counter() - begin, 2)
-    return found
+    yield found
+
+
+@contextmanager
+def count_calls(owner: Any, name: str) -> Iterator[list[None]]:
+    """A list that grows by one entry with every call of a method."""
+    function, calls = getattr(owner, name), []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(None)
+        return function(*arguments)
+
+    setattr(owner, name, counted)
+    try:
+        yield calls
+    finally:
+        setattr(owner, name, function)
 
 
 def our_energies(name: str, method: str) -> dict[str, Any]:
-    """Our energies with and without the search, CPU seconds (the second run of each) and the note of the search."""
+    """Our energies with and without the search, CPU seconds (the shortest of three runs), the number of Fock matrices
+    (including products of the Hessian) and the note of the search."""
     import cuanto
+    from cuanto.terms import Coulomb
 
     atoms, multiplicity = atoms_of(name)
     text = f"{len(atoms)}\n\n" + "".join(f"{symbol} 0 0 {z}\n" for symbol, z in atoms)
     molecule = cuanto.Molecule.from_string(text, multiplicity=multiplicity)
     found: dict[str, Any] = {}
     for search, key in (("none", "plain"), ("auto", "search")):
-        for _ in range(2):
+        seconds = []
+        for _ in range(3):
             begin = time.process_time()
-            result = cuanto.energy(molecule, method, BASIS, fitting="none", backend="cpu", search=search)
-            seconds = time.process_time() - begin
+            with count_calls(Coulomb, "fock") as calls:
+                result = cuanto.energy(molecule, method, BASIS, fitting="none", backend="cpu", search=search)
+            seconds.append(time.process_time() - begin)
         found[key] = result.energy if result.converged else None
-        found |= {f"{key}_iterations": result.iterations, f"{key}_seconds": round(seconds, 2)}
+        found |= {f"{key}_iterations": result.iterations, f"{key}_seconds": round(min(seconds), 3)}
+        found[f"{key}_matrices"] = len(calls)
     found["note"] = next((note for note in result.notes if note.startswith("search")), None)
     return found
 
@@ -140,7 +164,7 @@ def judge(row: dict[str, Any]) -> dict[str, Any]:
     others = [e for e in (row.get("pyscf"), row.get("pyscf_followed")) if e is not None]
     limits = [e + TOLERANCE[row["method"]] for e in others] + ([known + 1e-5] if known is not None else [])
     row["known"], row["best_of_others"] = known, min([*others, *([known] if known is not None else [])], default=None)
-    if "search" in row and "pyscf" in row:
+    if "search" in row and "pyscf_followed" in row:
         row["as_low"] = row["search"] is not None and all(row["search"] <= limit for limit in limits)
     return row
 
@@ -209,15 +233,22 @@ def main() -> None:
     for name in options.only or [*DIATOMICS, *CARBONYLS]:
         for method in options.methods:
             row = rows.setdefault((name, method), {"molecule": name, "method": method})
-            if "pyscf" in options.parts and "pyscf" not in row:
-                row |= pyscf_energies(name, method)
-            if "cuanto" in options.parts and (options.again or "search" not in row):
-                row |= our_energies(name, method)
-            judge(row)
+            for found in missing_parts(row, options.parts, options.again):
+                row |= found
+                judge(row)
+                cases = list(rows.values())
+                record = {"machine": machine(get_backend("cpu")), "basis": BASIS, "summary": summary(cases)}
+                save(options.json, record | {"cases": cases})
             print(name, method, *(row.get(k) for k in ("pyscf", "pyscf_followed", "plain", "search", "as_low")))
-            cases = list(rows.values())
-            record = {"machine": machine(get_backend("cpu")), "basis": BASIS, "summary": summary(cases)}
-            save(options.json, record | {"cases": cases})
+
+
+def missing_parts(row: dict[str, Any], parts: Sequence[str], again: bool) -> Iterator[dict[str, Any]]:
+    """Compute what a row does not have yet."""
+    name, method = row["molecule"], row["method"]
+    if "pyscf" in parts and "pyscf_followed" not in row:
+        yield from pyscf_energies(name, method)
+    if "cuanto" in parts and (again or "search" not in row):
+        yield our_energies(name, method)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,6 +29,20 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def energy(backend: Backend, mol: Molecule = HYDROGEN) -> cuanto.Result:
     return cuanto.energy(mol, "rhf", "cc-pvdz", fitting="jk", auxbasis="cc-pvdz-jkfit", backend=backend)
+
+
+def test_a_small_limit_holds_for_the_whole_process() -> None:
+    """Peak of a process of its own; imports take 25 MiB, and this calculation some 40 MiB more."""
+    script = (
+        "import cuanto\n"
+        "water = cuanto.Molecule(['O', 'H', 'H'], [[0, 0, 0.22], [0, 1.43, -0.89], [0, -1.43, -0.89]])\n"
+        "found = cuanto.energy(water, 'hf', 'cc-pvdz', fitting='none', backend='cpu', max_memory=120e6)\n"
+        "peak = next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "print(found.converged, peak)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    converged, peak = done.stdout.split()[-2:]
+    assert converged == "True" and 1024 * int(peak) < 120e6
 
 
 # ---------------------------------------------------------------------------------------------- retries

@@ -20,6 +20,8 @@ RESIDENT = 160 * MIB
 """Memory that they use (resident set)."""
 ADDRESSES_OF_A_THREAD = 128 * MIB
 """Address space that each BLAS thread reserves."""
+UNLIMITED = 2**60
+"""Sizes from here on mean that a control group of version 1 has no limit."""
 ADDRESSES = "`ulimit -v`"
 GROUP = "the control group (a container or batch system)"
 
@@ -95,14 +97,16 @@ def _groups(mount: Path, path: str, names: tuple[str, str, str]) -> Iterator[Lim
     parts = [part for part in path.split("/") if part not in ("", "..")]
     for count in range(len(parts), -1, -1):
         folder = mount.joinpath(*parts[:count])
-        size, used = (_number(folder / name) for name in names[:2])
-        if size is not None:
-            yield Limit(size, max(0, (used or 0) - _reclaimable(folder, names[2])), GROUP)
+        size = _number(folder / names[0])
+        if size is not None and size < UNLIMITED:
+            used = _number(folder / names[1]) or 0
+            yield Limit(size, max(0, used - _reclaimable(folder, names[2])), GROUP)
 
 
 def _number(path: Path) -> int | None:
     try:
-        text = path.read_text().strip()
+        with open(path) as file:
+            text = file.read().strip()
     except OSError:
         return None
     return int(text) if text.isdigit() else None  # "max": no limit

@@ -213,7 +213,7 @@ class ScfOptions:
     diagonaliser: str = choice(
         "auto",
         ("auto", "full", "pseudo"),
-        "Full diagonalisation, rotations between occupied and virtual orbitals (pseudo), or the faster of both (auto). "
+        "Full diagonalisation, rotations between occupied and virtual orbitals (pseudo), or the faster one (auto). "
         "Semiempirical methods also have sp2, purification of the density.",
     )
     variant: str = choice(

@@ -97,6 +97,12 @@ def test_four_kinds_of_charges_beside_each_other() -> None:
         assert [float(x) for x in line.split()[2:]] == pytest.approx(values, abs=5.1e-4)
 
 
+def test_all_kinds_of_charges_of_many_atoms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "MAX_ATOMS", 2)
+    lines = list(charge_lines(compute("hf", "def2-svp")))
+    assert [line.split()[0] for line in lines] == ["Mulliken", "Loewdin", "Hirshfeld", "CM5"]
+
+
 def test_charges_that_a_file_lacks_are_left_out() -> None:
     schema = compute("hf", "def2-svp").to_qcschema()
     del schema["wavefunction"]

@@ -192,7 +192,7 @@ class Job:
 
 
 def real_name(dtype: Any) -> str:
-    """The C type of numbers."""
+    """C type of the numbers of an array: `double` or `float`."""
     return "double" if np.dtype(dtype) == np.float64 else "float"
 
 

@@ -1,4 +1,4 @@
-"""The BLAS of NumPy (OpenBLAS in its wheels): the number of its threads, its products for kernels, and some of LAPACK.
+"""The BLAS of NumPy (OpenBLAS in its wheels): the number of its threads, its products for kernels, two LAPACK routines.
 
 Idle BLAS threads spin for a while, and a product of matrices with a hundred rows is finished before a second thread
 has woken up. Calculations therefore keep BLAS on one thread: kernels call its products from our own threads, and only

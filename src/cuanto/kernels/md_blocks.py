@@ -129,7 +129,7 @@ def storage(bra: Shells, ket: Shells, columns: int, threads: int, per_integral: 
 
 
 def block_threads(bra: Shells, ket: Shells) -> int:
-    """Number of threads in a block, a power of two from 32 to MAX_THREADS, if possible one per value of the largest batch."""
+    """Threads of a block, a power of two from 32 to MAX_THREADS: if possible one per value of the largest batch."""
     wanted = largest_batch(sum(bra.l) + sum(ket.l))
     threads = 32
     while threads < min(wanted, MAX_THREADS):

@@ -33,7 +33,7 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.screening import screen
+from cuanto.scf.screening import Screened, screen
 from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
 from cuanto.scf.starting_points import centres_of_starting_points, starting_points
@@ -263,9 +263,12 @@ class Calculation:
         # Errors of restricted open shells depend on the orbitals in other ways than through the density.
         secants = guess.secants if isinstance(guess, Orbitals) and not self.context.model.shared else None
         options, problem, context = self.options, self.problem(symmetric=secants is not None), self.context
+        known: State | None = None
         if guess == "sad" and self.searches:
             with context.timings.measure("search"):
-                start: Density | tuple[Any, Any] = self._search(problem)
+                found = self._search(problem)
+                start: Density | tuple[Any, Any] = found.orbitals(problem, self.core.S_pq)
+            known = None if context.model.has_functional else found.arrived
             options = after_search(options)
         else:
             with context.timings.measure("guess"):
@@ -273,7 +276,7 @@ class Calculation:
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
         criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
-        yield from search(problem, start, *arguments)
+        yield from search(problem, start, *arguments, known)
 
     @property
     def searches(self) -> bool:
@@ -282,27 +285,27 @@ class Calculation:
 
     @property
     def may_search(self) -> bool:
-        """Whether a molecule has many states, and nothing tells which of them is wanted."""
+        """Whether the molecule may have many states, and the input does not say which one is wanted."""
         request, options = self.context.request, self.options
         given = options.atomic_charges is not None or options.atomic_spins is not None or options.guess_mixing
         if options.search == "none" or not request.single_point or given or not options.aufbau:
             return False
         return bool(centres_of_starting_points(request.molecule))
 
-    def _search(self, problem: Problem) -> tuple[Any, Any]:
-        """Orbitals of the lowest starting point, with a coarse grid."""
+    def _search(self, problem: Problem) -> Screened:
+        """The lowest starting point, with a coarse grid."""
         context, terms = self.context, list(self.terms)
         for n, term in enumerate(terms):
             if isinstance(term, ExchangeCorrelation):
                 terms[n] = term.on_grid(SEARCH_GRID)
         coarse = replace(problem, terms=terms, timings=Timings())
-        starts = [
+        starts = (
             (point.label, self._superposed(point.charges, point.spins))
             for point in starting_points(context.request.molecule)
-        ]
-        found = screen(coarse, starts, context.basis, self.core.S_pq)
+        )
+        found = screen(coarse, starts, context.basis, self.core.S_pq, context.model.has_functional)
         self.remarks.append(found.note)
-        return found.orbitals(problem, self.core.S_pq)
+        return found
 
     def problem(self, symmetric: bool = False) -> Problem:
         """The SCF problem: terms, orthonormal basis (a `symmetric` one if possible) and occupations."""

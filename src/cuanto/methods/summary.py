@@ -84,15 +84,11 @@ def moment_lines(result: Result) -> Iterator[str]:
 
 
 def charge_columns(result: Result) -> dict[str, Array]:
-    """Charges of the atoms by the name of their definition, and spin populations of open shells.
-
-    Those that are integrated on a grid are left out for more than MAX_ATOMS atoms.
-    """
+    """Charges of the atoms by the name of their definition, and spin populations of open shells."""
     found = {result.charge_kind: property_or_none(result, "charges")}
     names = {"Loewdin": "loewdin_charges", "Hirshfeld": "hirshfeld_charges", "CM5": "cm5_charges"}
     for kind, name in names.items():
-        if kind == "Loewdin" or result.molecule.natom <= MAX_ATOMS:
-            found[kind] = property_or_none(result, name)
+        found[kind] = property_or_none(result, name)
     occupations = property_or_none(result, "occupations")
     if occupations is not None and len(occupations) == 2:
         found["spin"] = property_or_none(result, "spin_populations")

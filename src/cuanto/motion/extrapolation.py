@@ -21,7 +21,7 @@ from cuanto.basis import Basis
 from cuanto.integrals import overlap
 from cuanto.methods import GaussianResult
 from cuanto.scf.orthogonal import algebra_device
-from cuanto.scf.secants import Secants
+from cuanto.scf.secants import SIZE, TRAJECTORY_SIZE, Secants
 from cuanto.scf.state import Orbitals
 
 
@@ -45,7 +45,7 @@ class _Step:
         S_pq = overlap(result.basis, backend=backend) if result.S_pq is None else result.S_pq
         matrices = [S_pq, *result.state.C_spm]
         S_pq, *sets = matrices if device is backend else backend.download(matrices)
-        orbitals = [C_pm[:, device.to_device(mine)] for C_pm, mine in zip(sets, columns, strict=True)]
+        orbitals = [C_pm[:, device.to_device(chosen)] for C_pm, chosen in zip(sets, columns, strict=True)]
         return cls(device, orbitals, [device.linalg.product(S_pq, C_pi) for C_pi in orbitals])
 
 
@@ -55,7 +55,7 @@ class Extrapolation:
     def __init__(self, points: int) -> None:
         self._steps: deque[_Step] = deque(maxlen=points)
         self._occupations: Array | None = None
-        self._secants = Secants()
+        self._secants = Secants(SIZE if points == 1 else TRAJECTORY_SIZE)
         self._partition: tuple[float, float] | None = None
 
     def add(self, result: GaussianResult) -> None:

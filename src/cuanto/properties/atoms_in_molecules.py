@@ -70,7 +70,8 @@ def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) ->
     for first, last in pairwise(grid.point_first):
         weighted = first + np.flatnonzero(grid.w_g[first:last])
         if len(weighted):
-            found += free.shares(R_gx[weighted]) @ electrons_g[weighted]
+            near, share_ag = free.shares(R_gx[weighted])
+            found[near] += share_ag @ electrons_g[weighted]
     return found
 
 
@@ -82,7 +83,8 @@ def _on_atomic_grids(molecule: Molecule, basis: Basis, D_pq: Array, free: _FreeA
         for k in range(0, len(w_g), CHUNK):
             R_gx = r_gx[k : k + CHUNK] + molecule.R_ax[a]
             rho_g = density_at(basis, D_pq[None], R_gx)[0]
-            found[a] += float(free.shares(R_gx)[a] @ (w_g[k : k + CHUNK] * rho_g))
+            near, share_ag = free.shares(R_gx)
+            found[a] += float((share_ag[near == a] @ (w_g[k : k + CHUNK] * rho_g)).sum())
     return found
 
 
@@ -100,16 +102,14 @@ class _FreeAtoms:
             rows.append(np.log(np.maximum(_radial_density(shells, found, RADII), SMALLEST)))
         self._table = np.array(rows)
 
-    def shares(self, R_gx: Array) -> Array:
-        """The share of every atom in the density at some points, which are near each other."""
+    def shares(self, R_gx: Array) -> tuple[Ints, Array]:
+        """Atoms near some points, which are near each other, and the share of each of them in the density there."""
         low_x, high_x = R_gx.min(axis=0), R_gx.max(axis=0)
         away_ax = np.maximum(0.0, np.maximum(low_x - self.R_ax, self.R_ax - high_x))
         near = self._real[(away_ax[self._real] ** 2).sum(axis=1) < REACH**2]
         d2_ag = sum((R_gx[:, x] - self.R_ax[near, x, None]) ** 2 for x in range(3))
         rho_ag = np.exp(self._logarithms(near, np.sqrt(d2_ag)))
-        share_ag = np.zeros((len(self.R_ax), len(R_gx)))
-        share_ag[near] = rho_ag / rho_ag.sum(axis=0)
-        return share_ag
+        return near, rho_ag / rho_ag.sum(axis=0)
 
     def _logarithms(self, atoms: Ints, r_ag: Array) -> Array:
         """Logarithms of the densities of some atoms, interpolated linearly in the square root of the distance."""

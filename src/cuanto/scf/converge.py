@@ -11,7 +11,7 @@ import numpy as np
 from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
-from cuanto.scf.descent import HANDOVER_GRADIENT, descend
+from cuanto.scf.descent import descend
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.newton import minimise
@@ -22,11 +22,19 @@ from cuanto.scf.state import State
 NEWTON_GRADIENT = 0.05
 """Gradient below which Newton steps are more efficient than quasi-Newton steps."""
 MAX_DESCENT = 25
-"""Quasi-Newton steps before Newton steps are taken in any case."""
+"""Quasi-Newton steps before other steps are taken in any case."""
 MIN_GAIN = 1e-7
 """Hartree by which a state must lie below the one that was left."""
 MAX_RISE = 1e-6
 """Hartree by which DIIS may end above the state where it began."""
+CURVATURE = 0.1
+"""Hartree: typical curvature, by which a rise of the energy during DIIS is explained by the gradient: g^2/curvature."""
+STALLED = 5
+"""Iterations of DIIS after a descent within which the smallest gradient must shrink."""
+MAX_DESCENTS = 2
+"""Further descents after DIIS has left the valley where one ended."""
+FURTHER = 0.3
+"""Factor by which such a descent reduces the gradient."""
 MAX_ESCAPES = 8
 """Saddle points that are left one after the other."""
 
@@ -53,6 +61,25 @@ class Counter:
             yield replace(state, iteration=self.done, energy_change=change)
 
 
+@dataclass
+class Watch:
+    """Watches whether DIIS stays in the valley where a descent ended: `floor` (nothing is watched if that is None)."""
+
+    floor: State | None
+    energy: float = np.inf
+    gradient: float = np.inf
+    stalled: int = 0
+
+    def climbs(self, state: State) -> bool:
+        """Whether the energy rises by more than the gradient explains, or the gradient has stopped shrinking."""
+        if self.floor is None or state.converged:
+            return False
+        rise = state.energy - min(self.energy, self.floor.energy)
+        self.stalled = 0 if state.gradient < 0.9 * self.gradient else self.stalled + 1
+        self.energy, self.gradient = min(self.energy, state.energy), min(self.gradient, state.gradient)
+        return rise > max(MAX_RISE, state.gradient**2 / CURVATURE) or self.stalled >= STALLED
+
+
 class Convergence:
     """The stages of an SCF, which share a count of iterations."""
 
@@ -63,15 +90,16 @@ class Convergence:
         self.diagonaliser, self.counted = diagonaliser, Counter(int(options.max_iterations))
         self.watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
 
-    def states(self, start: Start, secants: Secants | None) -> Iterator[State]:
+    def states(self, start: Start, secants: Secants | None, known: State | None = None) -> Iterator[State]:
         """States until one is converged (and a minimum, if requested), or until iterations run out.
 
-        The last state has the lowest energy of all that converged.
+        The last state has the lowest energy of all that converged. `known`: the state of the orbitals `start`, where a
+        descent ended.
         """
-        floor: State | None = None
-        if self.options.accelerator == "descent" and self.problem.occupations.integer:
+        floor = known
+        if floor is None and self.options.accelerator == "descent" and self.problem.occupations.integer:
             start = self._orbitals(start)
-            floor = yield from self._last(descend(self.problem, start, self.counted.left, HANDOVER_GRADIENT))
+            floor = yield from self._last(descend(self.problem, start, self.counted.left))
             start = start if floor is None else self._continue(floor)
         last = yield from self._extrapolate(start, secants, floor)
         if last is None or not last.converged:
@@ -93,18 +121,26 @@ class Convergence:
             mode = lowest_mode(self.problem, state, sign_only=True)
         return mode is not None and not mode.stable
 
-    def _extrapolate(self, start: Start, secants: Secants | None, floor: State | None) -> States:
-        """DIIS, and direct minimisation where that fails or ends above its start."""
+    def _extrapolate(
+        self, start: Start, secants: Secants | None, floor: State | None, descents: int = MAX_DESCENTS
+    ) -> States:
+        """DIIS, and direct minimisation where that fails or ends above its start.
+
+        If DIIS leaves the valley of the state `floor`, where a descent ended, another descent follows, up to `descents`
+        times, and then Newton steps, which take ten times as many Fock matrices.
+        """
         problem, frame = self.problem, self.problem.frame
         accelerator = Accelerator(self.options, frame, self.watched, frame.free)
         if secants is not None:
             accelerator.history.carry(secants.carried(frame, self.S_pq))
-        lowest, last = floor, None
+        lowest, last, watch = floor, None, Watch(floor if self.watched else None)
         arguments = (accelerator, self.diagonaliser, self.criteria, self.counted.left)
-        for last in self.counted(iterate(problem, start, *arguments)):
+        for last in self.counted(iterate(problem, start, *arguments, floor)):
             if not last.converged:
                 yield last
             lowest = last if lowest is None or last.energy < lowest.energy else lowest
+            if watch.climbs(last):
+                break
         if last is None or lowest is None:
             return floor
         if last.converged and secants is not None:
@@ -114,15 +150,22 @@ class Convergence:
             return last
         if last.converged:
             yield replace(last, converged=False)
-        return (yield from self._minimise(self._continue(lowest)))
+        if floor is None or descents == 0 or 2 * self.counted.left < int(self.options.max_iterations):
+            return (yield from self._minimise(self._continue(lowest), lowest.gradient))
+        steps, handover = min(MAX_DESCENT, self.counted.left), FURTHER * lowest.gradient
+        floor = yield from self._last(descend(problem, self._continue(lowest), steps, handover))
+        if floor is None or self.counted.left <= 0:
+            return floor
+        return (yield from self._extrapolate(self._continue(floor), None, floor, descents - 1))
 
-    def _minimise(self, start: tuple[Any, Any]) -> States:
-        """Descend to a minimum."""
-        steps = min(MAX_DESCENT, self.counted.left)
-        state = yield from self._last(descend(self.problem, start, steps, NEWTON_GRADIENT))
-        if state is None or self.counted.left <= 0:
-            return state
-        start = self._continue(state)
+    def _minimise(self, start: tuple[Any, Any], gradient: float = np.inf) -> States:
+        """Descend to a minimum from orbitals with this gradient, as far as it is known."""
+        if gradient > NEWTON_GRADIENT:
+            steps = min(MAX_DESCENT, self.counted.left)
+            state = yield from self._last(descend(self.problem, start, steps, NEWTON_GRADIENT))
+            if state is None or self.counted.left <= 0:
+                return state
+            start = self._continue(state)
         return (yield from self._last(minimise(self.problem, start, self.criteria, self.counted.left)))
 
     def _examine(self, state: State) -> States:

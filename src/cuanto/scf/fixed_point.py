@@ -28,9 +28,14 @@ class FixedPointMap(Protocol[Point, Outcome]):
         """The next point, None to stop."""
 
 
-def iterations(map_: FixedPointMap[Point, Outcome], start: Point, max_iterations: int) -> Iterator[Outcome]:
-    """Evaluations until one is converged, there is no next point, or iterations run out."""
-    point, current = start, None
+def iterations(
+    map_: FixedPointMap[Point, Outcome], start: Point, max_iterations: int, known: Outcome | None = None
+) -> Iterator[Outcome]:
+    """Evaluations until one is converged, there is no next point, or iterations run out.
+
+    `known`: the evaluation of the point before `start`.
+    """
+    point, current = start, known
     for iteration in range(1, max_iterations + 1):
         current = map_.evaluate(point, iteration, current)
         yield current

@@ -134,6 +134,12 @@ class Scf:
         for current in iterations(self, (C_sjm, eps_sm, "guess"), max_iterations):
             yield current.state
 
+    def after(self, known: Evaluation, max_iterations: int) -> Iterator[State]:
+        """States that follow a known one, until convergence, the last iteration, or until the step gives up."""
+        if (start := self.advance(known)) is not None:
+            for current in iterations(self, start, max_iterations, known):
+                yield current.state
+
     def evaluate(self, point: Point, iteration: int, previous: Evaluation | None) -> Evaluation:
         """The state of orbitals, with canonical ones if it is converged."""
         current = evaluate(
@@ -216,6 +222,11 @@ class ExtrapolationStep:
                 products, *read = frame.backend.download([products, *scalars])
         return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
 
+    def evaluation(self, C_sjm: Any, state: State) -> Evaluation:
+        """The evaluation of a state, whose Fock matrix is known, with these orbitals in the orthonormal basis."""
+        density = Density(state.D_spq, None)
+        return Evaluation(state, self.measure(C_sjm, state.n_sm, density, state.F_spq, [])[2])
+
     def propose(self, current: Evaluation) -> Point:
         """Orbitals of the extrapolated Fock matrix."""
         state, (C_sjm, F_sjk, _) = current.state, current.kept
@@ -264,18 +275,24 @@ def iterate(
     diagonaliser: Diagonaliser,
     criteria: Criteria,
     max_iterations: int,
+    known: State | None = None,
 ) -> Iterator[State]:
     """States until convergence, the last iteration, or until the accelerator is lost.
 
     `start`: a density (not necessarily of orbitals: superposed atoms), or orbitals with their energies in the
-    orthonormal basis. A converged state has canonical orbitals.
+    orthonormal basis. `known`: the state of these orbitals, which is not evaluated and yielded again. A converged state
+    has canonical orbitals.
     """
+    step = ExtrapolationStep(problem, accelerator, diagonaliser)
+    scf = Scf(problem, step, criteria)
     if isinstance(start, Density):
         start = first_orbitals(problem, start, accelerator)
         if isinstance(diagonaliser, Pseudo):  # these are eigenvectors: no full diagonalisation is needed
             start = diagonaliser.begin(*start)
-    yield from Scf(problem, ExtrapolationStep(problem, accelerator, diagonaliser), criteria).states(
-        *start, max_iterations
+    yield from (
+        scf.states(*start, max_iterations)
+        if known is None
+        else scf.after(step.evaluation(start[0], known), max_iterations)
     )
 
 

@@ -1,4 +1,4 @@
-"""Search for the lowest of several starting points: each descends a few steps, and only the lowest ones go on.
+"""Search for the lowest of several starting points: each descends a few steps, and only the lowest one goes on.
 
 Symmetry is broken at the start, because DIIS, and descent from symmetric orbitals, end in symmetric states that often
 are saddle points. Random fields on the atoms do that: they mix orbitals that are close in energy, most of all
@@ -7,7 +7,7 @@ d orbitals, and decide which of degenerate ones are occupied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,16 +22,14 @@ from cuanto.scf.state import State
 FIELD = 0.03
 """Hartree: standard deviation of the elements of the fields. From 0.02 to 0.06 they lead to the same states in most
 molecules; 0.3 is too much, and takes a third more steps."""
-FIRST_SEED = 10
-"""Random seed of the field of the first starting point; each of the others has the next one."""
-SMALL_GRADIENT = 1e-3
-"""Gradient at which a descent has arrived."""
-STAGES = ((6, 2), (20, 1), (50, 1))
-"""For each stage, the total number of steps of a descent at its end, and the number of descents that go on."""
-SHORT_STAGES = ((4, 2), (8, 1), (20, 1))
-"""The same for molecules whose Fock matrices are most of the cost."""
-LARGE_BASIS = 200
-"""Number of basis functions above which the short stages are used."""
+SEEDS = (10, 12, 11)
+"""Random seeds of the fields of the starting points."""
+SMALL_GRADIENT, CHEAP_GRADIENT = 1e-3, 1e-4
+"""Gradient at which a descent has arrived, and if Fock matrices are cheap."""
+STEPS, LAST_STEPS = 5, 50
+"""Steps of every descent before the lowest one is chosen, and of the lowest one after that."""
+CANDIDATES, CHEAP_CANDIDATES = 2, 3
+"""Largest number of starting points, and if Fock matrices are cheap."""
 
 
 @dataclass
@@ -76,6 +74,12 @@ class Screened:
         return problem.frame.coefficients(state.C_spm, S_pq), state.eps_sm
 
     @property
+    def arrived(self) -> State | None:
+        """The state of the lowest candidate if its gradient is small."""
+        state = self.lowest.best
+        return state if state is not None and state.gradient < SMALL_GRADIENT else None
+
+    @property
     def note(self) -> str:
         """Note for the result."""
         count, energies = len(self.energies), self.energies.values()
@@ -86,20 +90,23 @@ class Screened:
         )
 
 
-def screen(problem: Problem, starts: Sequence[tuple[str, Density]], basis: Basis, S_pq: Any) -> Screened:
-    """Follow the starting points downwards, and return the lowest one."""
-    limit = STAGES[-1][0]
+def screen(problem: Problem, starts: Iterable[tuple[str, Density]], basis: Basis, S_pq: Any, cheap: bool) -> Screened:
+    """Follow starting points downwards, and return the lowest one.
+
+    `cheap`: a Fock matrix of this problem takes much less time than one of the SCF that follows, so that more of them
+    are affordable.
+    """
     candidates = []
-    for number, (label, density) in enumerate(starts):
-        orbitals = perturbed_orbitals(problem, density, basis, S_pq, FIRST_SEED + number)
-        candidates.append(Candidate(label, descend(problem, orbitals, limit, SMALL_GRADIENT)))
-    going = list(candidates)
-    for steps, kept in STAGES if basis.nbf <= LARGE_BASIS else SHORT_STAGES:
-        for candidate in going:
-            candidate.advance(steps)
-        going = sorted(going, key=lambda candidate: candidate.energy)[:kept]
+    seeds = SEEDS[: CHEAP_CANDIDATES if cheap else CANDIDATES]
+    gradient = CHEAP_GRADIENT if cheap else SMALL_GRADIENT
+    for (label, density), seed in zip(starts, seeds, strict=False):
+        orbitals = perturbed_orbitals(problem, density, basis, S_pq, seed)
+        candidates.append(Candidate(label, descend(problem, orbitals, STEPS + LAST_STEPS, gradient)))
+        candidates[-1].advance(STEPS)
     energies = {candidate.label: candidate.energy for candidate in candidates}
-    return Screened(going[0], len(candidates) + sum(candidate.steps for candidate in candidates), energies)
+    lowest = min(candidates, key=lambda candidate: candidate.energy)
+    lowest.advance(STEPS + LAST_STEPS)
+    return Screened(lowest, len(candidates) + sum(candidate.steps for candidate in candidates), energies)
 
 
 def perturbed_orbitals(problem: Problem, start: Density, basis: Basis, S_pq: Any, seed: int) -> tuple[Any, Any]:

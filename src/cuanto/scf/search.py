@@ -27,10 +27,14 @@ def search(
     criteria: Criteria,
     S_pq: Any,
     secants: Secants | None = None,
+    known: State | None = None,
 ) -> Iterator[State]:
-    """States until one is converged (and a minimum, if requested), or until iterations run out."""
+    """States until one is converged (and a minimum, if requested), or until iterations run out.
+
+    `known`: the state of the orbitals `start`, where a descent ended.
+    """
     stages = Convergence(problem, options, criteria, S_pq, diagonaliser)
-    yield from stages.states(mix_guess(problem, start, options), secants)
+    yield from stages.states(mix_guess(problem, start, options), secants, known)
 
 
 def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:

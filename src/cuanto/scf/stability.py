@@ -31,10 +31,10 @@ TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
-CLEAR = 0.3
-"""Residual, as a fraction of a positive curvature, below which its sign is clear."""
+MAX_RELATIVE_RESIDUAL = 0.3
+"""Residual, as a fraction of a positive curvature, below which the curvature is certainly positive."""
 MIN_VECTORS = 6
-"""Products of the Hessian before a curvature counts as clearly positive."""
+"""Smallest number of products with the Hessian after which a curvature may count as positive."""
 MAX_VECTORS = 40
 """Largest number of products with the Hessian in a search for the lowest curvature."""
 SAME_ENERGY = 1e-7
@@ -86,7 +86,7 @@ def lowest_mode(problem: Problem, state: State, known: Subspace | None = None, s
     while True:
         values, vectors, products = space.eigenvectors()
         residual = products[0] - values[0] * vectors[0]
-        clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < CLEAR * values[0]
+        clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < MAX_RELATIVE_RESIDUAL * values[0]
         if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
             return _mode(hessian, values, vectors)
         shift = hessian.diagonal - values[0]

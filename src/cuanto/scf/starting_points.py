@@ -62,30 +62,37 @@ def _unpaired(subshells: Configuration) -> float:
 
 
 def starting_points(molecule: Molecule) -> Iterator[StartingPoint]:
-    """The usual guess, and others: local spins that are antiparallel, M+ L-, and M2+ L2- with parallel spins.
+    """The usual guess, and others: M+ L-, and local spins that are antiparallel.
 
-    Each centre exchanges electrons with the nearest other atom; without other atoms only spins differ. The spins of
-    several centres alternate.
+    Each centre exchanges electrons with the nearest other atom; without other atoms only spins differ.
     """
     yield StartingPoint("superposed atoms")
     centres = centres_of_starting_points(molecule)
     pairs = [(a, b) for a in centres if (b := _partner(molecule, a, centres)) is not None]
-    share = (molecule.multiplicity - 1) / len(centres)
+    if pairs:
+        yield _ions(molecule, centres, pairs)
+    yield _local_spins(molecule, centres, pairs)
+
+
+def _local_spins(molecule: Molecule, centres: list[int], pairs: list[tuple[int, int]]) -> StartingPoint:
+    """Neutral atoms; the spins of several centres alternate, and those of their partners are antiparallel to them."""
     own = [_unpaired(configuration(int(number))) for number in molecule.numbers]
     spins = np.zeros(molecule.natom)
     for k, a in enumerate(centres):
-        spins[a] = share if len(centres) == 1 else (-1) ** k * own[a]
+        spins[a] = molecule.multiplicity - 1 if len(centres) == 1 else (-1) ** k * own[a]
     for a, b in pairs:
         spins[b] = -own[b] if spins[a] >= 0 else own[b]
         spins[a] -= spins[b]
-    yield StartingPoint("local spins", None, tuple(spins))
-    for charge, parallel in ((1.0, 0.0), (2.0, 1.0)) if pairs else ():
-        charges, spins = np.zeros(molecule.natom), np.zeros(molecule.natom)
-        spins[centres] = share
-        for a, b in pairs:
-            charges[[a, b]] += (charge, -charge)
-            spins[[a, b]] += (-parallel, parallel)
-        yield StartingPoint(f"ions M{charge:g}+ L{charge:g}-".replace("1", ""), tuple(charges), tuple(spins))
+    return StartingPoint("local spins", None, tuple(spins))
+
+
+def _ions(molecule: Molecule, centres: list[int], pairs: list[tuple[int, int]]) -> StartingPoint:
+    """Each centre gives an electron to its partner; the centres share the unpaired electrons evenly."""
+    charges, spins = np.zeros(molecule.natom), np.zeros(molecule.natom)
+    spins[centres] = (molecule.multiplicity - 1) / len(centres)
+    for a, b in pairs:
+        charges[[a, b]] += (1.0, -1.0)
+    return StartingPoint("ions M+ L-", tuple(charges), tuple(spins))
 
 
 def _partner(molecule: Molecule, centre: int, centres: list[int]) -> int | None:

@@ -28,14 +28,14 @@ class CudaLibrary:
         return cublas.syrk("N", A, out=G, lower=True)
 
     def cholesky(self, A: Any) -> Any:
-        """Lower Cholesky factor; what is above is not cleared."""
+        """Lower Cholesky factor; elements above the diagonal are undefined."""
         cupy = self._cupy
         if A.ndim != 2 or A.dtype != np.float64 or not A.size:
             return cupy.linalg.cholesky(A)
         from cupy_backends.cuda.libs import cublas, cusolver
 
         L, n, handle = A.astype(A.dtype, order="C", copy=True), len(A), cupy.cuda.device.get_cusolver_handle()
-        upper = cublas.CUBLAS_FILL_MODE_UPPER  # rows here are columns there
+        upper = cublas.CUBLAS_FILL_MODE_UPPER  # the lower triangle here: CUDA stores columns, CuPy rows
         size = cusolver.dpotrf_bufferSize(handle, upper, n, L.data.ptr, n)
         work, status = cupy.empty(size), cupy.empty(1, dtype=np.int32)
         cusolver.dpotrf(handle, upper, n, L.data.ptr, n, work.data.ptr, size, status.data.ptr)
