@@ -88,7 +88,7 @@ def pw91(d: Density) -> Value:
 
 KAPPA = 0.804
 REVPBE_KAPPA = 1.245
-"""Fitted to exact exchange energies of atoms."""
+"""Fitted to exchange-only total energies of atoms."""
 PBE_BETA = 0.06672455060314922
 PBE_GAMMA = (1 - ln(2)) / pi**2
 MU = PBE_BETA * pi**2 / 3
