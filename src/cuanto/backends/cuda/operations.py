@@ -61,11 +61,14 @@ def _subtract(target: Any, value: Any) -> None:
     target -= value
 
 
+FACTORISATIONS: tuple[Operation, ...] = (
+    lambda xp, a: CudaLibrary(xp).cholesky(a.unit),
+    lambda xp, a: CudaLibrary(xp).inverses(a.units),
+)
+"""Operations that prepare arrays for cuSOLVER and cuBLAS."""
 OPERATIONS: tuple[Operation, ...] = (
     # one-electron integrals and metric
     lambda xp, a: a.M + a.M.T,
-    lambda xp, a: CudaLibrary(xp).cholesky(a.unit),
-    lambda xp, a: CudaLibrary(xp).inverses(a.units),
     lambda xp, a: -a.v,
     lambda xp, a: _assign(a.v, a.i, a.v[:]),
     lambda xp, a: a.v + a.v,

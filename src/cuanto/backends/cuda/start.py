@@ -23,7 +23,7 @@ from cuanto.backends import cache as disk
 from cuanto.backends.background import Background
 from cuanto.backends.cuda.compilers import Compilers, compilers_for
 from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitute
-from cuanto.backends.cuda.operations import OPERATIONS, operands
+from cuanto.backends.cuda.operations import FACTORISATIONS, OPERATIONS, operands
 from cuanto.kernels.build import general_source
 from cuanto.log import logger
 from cuanto.workers import usable_cores
@@ -100,7 +100,8 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
     substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
     threads = Background(_process_count(), "cuanto-operations", finish_running=True)
-    first, *others = [partial(_run, cupy, device, partial(call, cupy, given)) for call in OPERATIONS]
+    calls = [partial(call, cupy, given) for call in (*FACTORISATIONS, *OPERATIONS)]
+    first, *others = [partial(_run, cupy, device, call) for call in calls]
 
     def run() -> None:
         substitute.install()
