@@ -2,7 +2,7 @@
 
     python benchmarks/atoms.py --json benchmarks/results/atoms_cpu.json
     python benchmarks/atoms.py --backend cuda --json benchmarks/results/atoms_h200.json
-    python benchmarks/atoms.py --table --json benchmarks/results/atoms_table.json     # He to Rn; some ten minutes
+    python benchmarks/atoms.py --table --json benchmarks/results/atoms_table.json     # He to Rn; about ten minutes
 
 Timing: radon with 10 to 45 functions in each of seven symmetries (parameters of the thesis, section 3.4). `integrals`:
 all supermatrices, computed on the device from the exponents; `P, Q`: mean per iteration, including the copies of

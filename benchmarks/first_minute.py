@@ -2,10 +2,10 @@
 
     python benchmarks/first_minute.py [CASE ...] [--backend cuda] [--json FILE]
 
-Every run is a process of its own. Before the first one all caches are empty: cuanto's, CuPy's, NVRTC's and the
-driver's. The second one finds them filled. The time of the main thread is attributed to steps by sampling its stack
-every ten milliseconds; compilations are also listed one by one. `--sources FILE` keeps the texts of all kernels, which
-`benchmarks/compilers.py` compiles again without a GPU, with other options.
+Each case runs in three processes: the first starts with empty caches (cuanto's, CuPy's, NVRTC's and the driver's), the
+second fills them and times warm calculations, and the third starts with full caches. The time of the main thread is
+attributed to steps by sampling its stack every ten milliseconds; compilations are also listed one by one. `--sources
+FILE` keeps the texts of all kernels, which `benchmarks/compilers.py` compiles again without a GPU, with other options.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def bare(folder: Path) -> list[float]:
 
 def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
     """Measure a case: records with empty and with full caches, and warm times."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # the helper may still write to it
+    # cuanto's helper process, which compiles kernels for later calculations, may still write to the folder at the end
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         cold = run(name, options.backend, Path(folder), not options.plain)
         again = options.repeat and "error" not in cold
         warm = run(name, options.backend, Path(folder), False, options.repeat) if again else {}

@@ -156,7 +156,7 @@ def device_seconds(backend: Any, jobs: list[Any]) -> float:
 
 
 def peak_memory(options: argparse.Namespace, result_bytes: int) -> dict[str, float]:
-    """Peak memory of one call beyond that in use before, measured in a separate process."""
+    """By how much one call raises the peak memory, measured in a separate process."""
     command = [sys.executable, __file__, "--memory-only", "--backend", options.backend, "--molecule", options.molecule]
     command += ["--basis", options.basis, "--aux", options.aux]
     peak = last_number(command)
@@ -170,7 +170,7 @@ def resident_peak() -> int:
 
 
 def measure_memory(options: argparse.Namespace) -> None:
-    """Print the peak bytes of a warm call minus those in use before."""
+    """Print by how many bytes a warm call raises the resident peak, or on a GPU the size of the memory pool."""
     backend = get_backend(options.backend)
     small = cuanto.Molecule.from_xyz(geometry("alkane_01"))
     integrals.eri_3c(cuanto.Basis(options.basis, small), cuanto.Basis(options.aux, small), backend=backend)

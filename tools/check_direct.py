@@ -1,5 +1,6 @@
-"""Compare direct J and K with all stored values, including those of high momenta that the test suite leaves out
-(minutes).
+"""Compare direct J and K with all stored values, including those of high momenta that the test suite leaves out.
+
+This takes minutes.
 
     python tools/check_direct.py [--backend cuda] [--only cc-pv5z]
 

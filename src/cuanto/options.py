@@ -123,7 +123,12 @@ class CalculationOptions:
     """How an energy is computed: integrals, device, precision, initial guess and surroundings."""
 
     fitting: str = choice(
-        "auto", FITTINGS, "Density fitting of J, of J and K, or none. \\[default: auto]", BASIS_METHODS, flag=True
+        "auto",
+        FITTINGS,
+        "Density fitting. auto: of J, and of K if there is exact exchange; none; j: of J only; jk: of J and K. "
+        "\\[default: auto]",
+        BASIS_METHODS,
+        flag=True,
     )
     auxbasis: Any = option(
         None,

@@ -264,7 +264,7 @@ def test_exponents_beyond_single_precision() -> None:
 
 
 def s_and_p(kind: str = "contracted") -> Basis:
-    """Basis of two shells: it has three Hermite orders and needs few kernels (`simt` keeps stacks for each of them)."""
+    """Basis of two shells: it has three Hermite orders, so that few kernels have to be compiled."""
     basis, _ = bundle(Case("pure", kind, l_max=1))
     return Basis.from_shells([replace(shell, atom=k) for k, shell in enumerate(basis.shells[:2])], basis.R_ax[:2])
 
@@ -329,7 +329,7 @@ def test_the_steps_compile(step: str) -> None:
     assert compile_nvrtc(step_source("cuda", step).text, "sm_90")[0][:4] == b"\x7fELF"
 
 
-def test_operations_count_every_product_of_the_text() -> None:
+def test_operations_include_the_products_of_the_last_sum() -> None:
     """The estimated operation count, which decides between kernels, includes at least the products of the last sum in
     the kernel text."""
     for orders in ((0, 0), (1, 1), (2, 2), (3, 1)):

@@ -161,7 +161,7 @@ def test_all_guesses_lead_to_one_energy() -> None:
         cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess="huckel")
 
 
-def test_orbitals_are_converted_between_spins() -> None:
+def test_orbitals_are_converted_between_restricted_and_unrestricted() -> None:
     closed = run_record(record("rhf_sto3g_631gss", molecule="benzene", basis="sto-3g"))
     mol, orbital = closed.molecule, closed.basis
     unrestricted = cuanto.energy(mol, "uhf", orbital, fitting="none", backend="cpu", guess=closed)

@@ -32,7 +32,7 @@ EXPONENTS = {"normal": (0.3, 3.0), "tight": (3e5, 1e6), "diffuse": (1e-3, 1e-2),
 SPREAD = {"near": 1.5, "coincident": 0.0, "distant": 6.0}
 FORMS = ("pure", "cartesian", "both")
 PRIMITIVES = {"primitive": (1, 1), "contracted": (3, 2), "general": (5, 4)}
-"""Primitives and columns of an orbital shell; the 3 x 3 contracted columns of a pair take several passes on a GPU."""
+"""Primitives and columns of an orbital shell; a pair of such shells has 1, 4 or 16 contracted columns."""
 ONE_ELECTRON = ("overlap", "kinetic", "dipole", "nuclear")
 ORIGIN = np.array([0.4, -0.3, 0.2])
 CANCELLATION = INTEGRAL_ABS / 4

@@ -201,7 +201,7 @@ class Triangle:
 
 
 class Matrices:
-    """Layout for a GPU: LL, SS, direct LS and SL, and K (exchange LS, both orders of a pair), over the pairs of all
+    """Layout for a GPU: LL, SS, direct LS and SL, and K (exchange LS, for pq and qp), over the pairs of all
     symmetries.
 
     Both triangles are stored: this takes twice the memory, but rows are read in order, without atomic operations.

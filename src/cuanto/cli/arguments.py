@@ -70,8 +70,8 @@ PANEL, FILES, MANY = "Calculation", "Files", "Many molecules"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
-    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. Output "
-    "files have flags of their own."
+    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. It does "
+    "not name an output file."
 )
 
 Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
@@ -112,7 +112,7 @@ def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
 
 
 TABLE = table_flags(
-    "With --out: number of processes; 0: compute in this one. \\[default: one per core]",
+    "With --out: number of processes; 0: compute in this process. \\[default: one per core]",
     "With --out: Dask scheduler, such as tcp://HOST:8786.",
 )
 

@@ -46,7 +46,7 @@ def basis_search(
     method: FormerName = None,
     max_evaluations: Annotated[int, typer.Option(help="Maximum number of energies per optimisation.", min=10)] = 1000,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes; 0: compute in this one.", min=0)] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes; 0: compute in this process.", min=0)] = None,
     retries: Annotated[int, typer.Option(help="Retries of an optimisation whose worker was lost.", min=0)] = 2,
     state: Annotated[Path, typer.Option(help="Folder of results, from which the same command continues.")] = Path(
         "basis-search"

@@ -52,7 +52,8 @@ class Job:
     `driver`: one of TASKS, with `settings` of its own.
 
     Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
-    `file`: the job file, if there is one; `basis_path`: where it looks for a basis that an input names.
+    `file`: the job file, if there is one; `basis_path`: function that turns the basis named in a molecule's file, given
+    with its key, into a path or a name.
     """
 
     sources: Sequence[str]

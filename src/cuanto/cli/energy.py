@@ -28,7 +28,7 @@ EXAMPLES = examples(
     "obabel ligand.mol2 -o xyz | cuanto energy - -m am1 --json - > ligand.json",
 )
 FILE_FLAGS = {
-    "json": file_flag("Write a QCSchema AtomicResult for `cuanto report` (-: stdout)."),
+    "json": file_flag("Write a QCSchema AtomicResult, also for `cuanto report` (-: stdout)."),
     "molden": file_flag("Write the orbitals as a Molden file."),
     "report": file_flag("Write a report about the result (HTML)."),
     "checkpoint": file_flag("Save every iteration in this HDF5 file."),

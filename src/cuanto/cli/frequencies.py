@@ -97,7 +97,7 @@ FILE_FLAGS = {
     "journal": file_flag("File of finished displacements. \\[default: NAME_freq.journal]"),
 }
 TABLE = table_flags(
-    "Number of processes; 0: compute in this one. \\[default: one per core; 0 on a GPU and for short runs]",
+    "Number of processes; 0: compute in this process. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]

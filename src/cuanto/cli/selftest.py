@@ -141,7 +141,7 @@ def _run_with_progress(console: Console, results: Iterator[Outcome]) -> Iterator
 
 def print_outcomes(console: Console, done: list[Outcome]) -> None:
     """Print the table, and the problems below it."""
-    heads = ("water, or an atom", "on", "found", "", "off by", "time/s", "")
+    heads = ("calculation", "on", "found", "", "off by", "time/s", "")
     table = make_table(heads, right=(2, 4, 5), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in table.columns:
         column.no_wrap = True

@@ -50,8 +50,8 @@ class WarmUp:
 
 
 def print_warm_up(given: Sequence[str], backend: str) -> None:
-    """Warm up for a method, a basis and elements, `given` in this order, and print the times; what is missing has
-    defaults."""
+    """Warm up for a method, a basis and elements, `given` in this order, and print the times; defaults replace
+    what is missing."""
     method, basis, *elements = (*given, *(METHOD, BASIS)[len(given) :])
     chain, console = sample(elements or ELEMENTS), Console(highlight=False)
     console.print(f"compiling for {method}/{basis} with {', '.join(dict.fromkeys(chain.symbols))} ...")

@@ -30,7 +30,7 @@ from cuanto.kernels.text import Source, assemble
 FIELDS = 8
 """Numbers of a pair of functions p, q: exponents, second terms of the small functions, norms LL, SS, LS, SL."""
 PLANES = {True: 8, False: 1}
-"""Integrals kept per two pairs, by `relativistic`: LL, SS, J of LS and SL, exchange LS in four orders of p, q, r, s."""
+"""Integrals kept per two pairs, by `relativistic`: LL, SS, J of LS and SL, exchange LS for pq, qp with rs, sr."""
 COMPONENTS = {True: 4, False: 1}
 """Parts of a density as a vector over pairs, by `relativistic`: LL, SS, LS, SL (LS transposed)."""
 GROUP = 8

@@ -30,7 +30,8 @@ MAX_THREADS = 256
 CHUNK = 32
 """Primitive quartets whose Boys functions a block computes at once; the same as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
-"""Largest number of potentials of ket monomials that a block per quartet keeps at once (at least one monomial's)."""
+"""Largest number of values (potentials of ket monomials integrated with Hermite Gaussians of the bra) that a block of
+`block-per-quartet` keeps at once; those of one monomial are always kept."""
 NAMES = "block-per-integral and block-per-quartet"
 """The two schedules in error messages."""
 

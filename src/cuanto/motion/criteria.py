@@ -1,4 +1,4 @@
-"""Convergence of an optimisation: four criteria with Gaussian's values, and a limit of the predicted energy change.
+"""Convergence of an optimisation: four criteria with Gaussian's values, and a limit on the predicted energy change.
 
 All must be met. The gradient is that of the current geometry; the displacement is that of the next step (as in Gaussian
 and in H. B. Schlegel, J. Comput. Chem. 3, 214 (1982), doi:10.1002/jcc.540030212), after superposition. Both are taken

@@ -27,7 +27,7 @@ from cuanto.scf.state import State
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures belong to rotations of the whole molecule, which do not change the energy."""
 FIRST_RADIUS, MAX_RADIUS, MIN_RADIUS = 0.3, 1.0, 1e-7
-"""Trust radius, the largest norm of the angles of a step: at the start, at most, and below which to give up."""
+"""Trust radius (largest norm of the angles of a step): initial and largest value, and that below which to give up."""
 GOOD_RATIO, POOR_RATIO = 0.75, 0.25
 """Ratios of actual to predicted gain beyond which the radius grows or shrinks."""
 FORCING = 0.1

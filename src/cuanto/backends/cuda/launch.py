@@ -74,8 +74,9 @@ class JobLaunches:
     def __call__(self, job: Job) -> Launch:
         """The launch of a job with the best kernel compiled so far."""
         schedule = self._backend.traits.schedule
+        # decided before `kind_of(job)`, which may take seconds
         if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
-            return self._blocks(job, schedule)  # the properties of its kind may take seconds to compute
+            return self._blocks(job, schedule)
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")

@@ -1,7 +1,8 @@
-"""A density between two shells in Hermite Gaussians, and its derivative with respect to the distance of the shells.
+"""A density between two shells in Hermite Gaussians, and its derivative with respect to the vector between the shells.
 
-The product of primitives a and b is sum_t E_t^ab Lambda_t(P) (McMurchie and Davidson; `mcmurchie_davidson`). E depends
-on the centres through P - A = -(b/p) (A - B) and P - B = (a/p) (A - B), where a and b are the exponents and p = a + b.
+The product of primitives with monomials a and b is sum_t E_t^ab Lambda_t(P) (McMurchie and Davidson;
+`mcmurchie_davidson`). E depends on the centres through P - A = -(beta/p) (A - B) and P - B = (alpha/p) (A - B), where
+alpha and beta are the exponents and p = alpha + beta.
 Polynomials are multiplied out factor by factor, all monomials of a shell at once (Horner), with h = 1/2p and
 
     x_A Lambda_t = h Lambda_(t+1) + (P - A) Lambda_t + t Lambda_(t-1).
@@ -16,7 +17,7 @@ from cuanto.kernels.recurrences.components import ORIGIN, Powers, powers, shift_
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 PAIR_FIELDS = 8
-"""P - A, P - B, h and a/p of a primitive pair."""
+"""P - A, P - B, h and alpha/p of a primitive pair."""
 Hermites = Mapping[Powers, int]
 """Coefficients of Hermite Gaussians."""
 
@@ -48,8 +49,8 @@ def expansion(la: int, lb: int) -> Stage:
     """
     g = Graph()
     PA, PB = inputs(g, "pair", 3, uniform=False), [g.input("pair", 3 + i, False) for i in range(3)]
-    h, share = g.input("pair", 6, False), g.input("pair", 7, False)  # share: a/p
-    other = g.sub(share, g.one)  # -b/p
+    h, share = g.input("pair", 6, False), g.input("pair", 7, False)  # share: alpha/p
+    other = g.sub(share, g.one)  # -beta/p
     gamma = {
         (a, b): g.input("gamma", i * len(powers(lb)) + j, False)
         for i, a in enumerate(powers(la))

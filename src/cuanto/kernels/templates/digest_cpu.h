@@ -119,12 +119,12 @@ static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, IN
 
 template <class WEIGHT>
 static void digest_j(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX n, const double* D, double* J,
-                     const ACC* D_cd, ACC* J_cd, INDEX kets) {
+                     const ACC* D_cd, ACC* J_cd, INDEX cd) {
     for (INDEX i = 0; i < na; ++i)
         for (INDEX j = 0; j < nb; ++j) {
             const double D_ab = 2 * D[(b + j) * n + a + i];
             ACC sum = {};
-            for (INDEX kl = 0; kl < kets; ++kl) {
+            for (INDEX kl = 0; kl < cd; ++kl) {
                 const ACC I = __builtin_convertvector(*integrals++, ACC) * weight;
                 sum += I * D_cd[kl];
                 J_cd[kl] += I * D_ab;

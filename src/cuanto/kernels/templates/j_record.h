@@ -1,7 +1,7 @@
-// Write the records of the kets of a class, in reverse of `order`, in groups of KETS that are interleaved. Fields of a
-// record: geometry, then the Hermite densities times `factor`, with the sign (-1)^(t+u+v) of derivatives with respect to Q.
-// Kets that fill up the last group have exponent 1 and no density. An item is one field of a group of kets; `first`: the
-// first pair of the class.
+// Write the records of the kets of a class, in the reverse of `order`; the fields of each group of KETS are interleaved.
+// Fields of a record: geometry, then the Hermite densities times `factor`, with the sign (-1)^(t+u+v) of derivatives with
+// respect to Q. Kets that fill up the last group have exponent 1 and no density. An item is one field of a group of kets;
+// `first`: the first pair of the class.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     const int width = densities * tuples, fields = GEOMETRY + width;
     FOR_ITEMS(item) {
