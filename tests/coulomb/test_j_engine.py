@@ -122,7 +122,7 @@ def test_high_momenta_against_pyscf() -> None:
 
 @pytest.mark.slow
 def test_highest_momentum() -> None:
-    """l = 8 on both sides: Hermite order 16 + 16, the highest of the Boys function."""
+    """l = 8 on both sides: Hermite orders 16 + 16, the highest order of the Boys function that is implemented."""
     shells = [Shell.from_table(atom, l, [0.7 + 0.2 * atom], [[1.0]], True) for atom, l in ((0, 8), (1, 0))]
     basis = Basis.from_shells(shells, [[0.0, 0.0, 0.0], [0.4, -0.3, 0.5]])
     D = random_density(basis.nbf)[0]
@@ -329,9 +329,9 @@ def test_the_steps_compile(step: str) -> None:
     assert compile_nvrtc(step_source("cuda", step).text, "sm_90")[0][:4] == b"\x7fELF"
 
 
-def test_operations_include_the_products_of_the_last_sum() -> None:
-    """The estimated operation count, which decides between kernels, includes at least the products of the last sum in
-    the kernel text."""
+def test_operation_count_is_not_below_the_multiply_adds_of_the_text() -> None:
+    """The estimate, which decides between kernels, is at least the number of multiply-adds into `acc` (R_(t+s) H_s) in
+    the text of the kernel."""
     for orders in ((0, 0), (1, 1), (2, 2), (3, 1)):
         text = straight_source("cpu", *orders, 1, "double").text
         products = text.count("acc[") // 2

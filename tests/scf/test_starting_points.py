@@ -15,7 +15,7 @@ def linear(*symbols: str, multiplicity: int | None = None) -> Molecule:
 
 
 @pytest.mark.parametrize(
-    ("symbols", "found"),
+    ("symbols", "expected"),
     [
         (("Fe", "O"), [0]),
         (("O", "Cu"), [1]),  # the d shell of Cu2+ is open
@@ -32,8 +32,8 @@ def linear(*symbols: str, multiplicity: int | None = None) -> Molecule:
         (("X-Fe", "O", "O"), []),  # a ghost
     ],
 )
-def test_centres(symbols: tuple[str, ...], found: list[int]) -> None:
-    assert centres_of_starting_points(linear(*symbols)) == found
+def test_centres(symbols: tuple[str, ...], expected: list[int]) -> None:
+    assert centres_of_starting_points(linear(*symbols)) == expected
 
 
 def test_organic_molecules_have_no_centres() -> None:

@@ -70,8 +70,8 @@ PANEL, FILES, MANY = "Calculation", "Files", "Many molecules"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
-    "Setting of the SCF, such as max_iterations=50, level_shift=0.3 or damping=0.5; may be repeated. It does "
-    "not name an output file."
+    "Any further option, such as max_iterations=50, level_shift=0.3 or field=0,0,0.001; may be repeated. (-o is not "
+    "for output files.)"
 )
 
 Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
@@ -112,7 +112,8 @@ def table_flags(workers: str, scheduler: str) -> dict[str, Any]:
 
 
 TABLE = table_flags(
-    "With --out: number of processes; 0: compute in this process. \\[default: one per core]",
+    "With --out: number of processes; 0: compute in this process. \\[default: one per core; 0 on a GPU and "
+    "for few molecules]",
     "With --out: Dask scheduler, such as tcp://HOST:8786.",
 )
 
@@ -152,7 +153,7 @@ Setting = Annotated[
 
 
 def flag_type(name: str) -> Any:
-    """Annotation of the parameter of a command for an option."""
+    """Type annotation of a command's parameter that sets an option."""
     option = OPTIONS[name]
     enumeration: Any = StrEnum
     value: Any = {"integer": int, "number": float, "switch": bool}.get(option.kind, str)
@@ -225,7 +226,7 @@ def parse_options(given: Iterable[str]) -> dict[str, Any]:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             if name.lower().endswith(ENDINGS):
-                files = "--json, --molden, --report (HTML), --checkpoint (HDF5) or --out (table of many) FILE"
+                files = "--json, --molden, --report (HTML), --checkpoint (HDF5) or --out (table of many molecules) FILE"
                 raise InputError(f"--option {text}: -o sets NAME=VALUE; files are written with {files}")
             raise InputError(f"--option {text}: write NAME=VALUE, such as max_iterations=50")
         found[name.replace("-", "_")] = option_value(value)

@@ -59,7 +59,7 @@ def basis_search(
     diffuse: Diffuse = 1,
     verbose: Verbose = False,
 ) -> None:
-    """Find the smallest well-tempered sets; exit status 0 all within the threshold, 1 some not, 2 bad input."""
+    """Find the smallest well-tempered sets; exit status 0 energies within the threshold, 1 some not, 2 bad input."""
     from rich.console import Console
 
     from cuanto.atomic.input import TrustRegion

@@ -49,11 +49,11 @@ TASKS = ("energy", "gradient", "optimize", "frequencies", "md", COUNTERPOISE)
 class Job:
     """What to compute: molecules as the user names them, `keywords` of `cuanto.energy`, and paths of outputs by kind.
 
-    `driver`: one of TASKS, with `settings` of its own.
+    `driver`: the task, one of TASKS, with `settings` of its own.
 
     Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
-    `file`: the job file, if there is one; `basis_path`: function that turns the basis named in a molecule's file, given
-    with its key, into a path or a name.
+    `file`: the job file, if there is one. `basis_path(name, key)`: path or name of a basis set that a molecule's file
+    names; `key` (`basis` or `auxbasis`) is for error messages.
     """
 
     sources: Sequence[str]
@@ -118,7 +118,7 @@ def read_sources(job: Job) -> list[Source]:
 
 
 def run_job(job: Job) -> int:
-    """Compute all molecules of a job; returns the exit status: 0 all converged, 1 some did not, 2 an error occurred."""
+    """Compute all molecules of a job; returns the exit status: 0 all converged, 1 some not, 2 bad input or an error."""
     sources = read_sources(job)
     paths = output_paths(job, [source.label for source in sources])
     console = Console(highlight=False, stderr=job.outputs.get("json") == STDOUT)

@@ -28,10 +28,10 @@ EXAMPLES = examples(
     "obabel ligand.mol2 -o xyz | cuanto energy - -m am1 --json - > ligand.json",
 )
 FILE_FLAGS = {
-    "json": file_flag("Write a QCSchema AtomicResult, also for `cuanto report` (-: stdout)."),
+    "json": file_flag("Write a QCSchema AtomicResult, which `cuanto report` can read (-: stdout)."),
     "molden": file_flag("Write the orbitals as a Molden file."),
     "report": file_flag("Write a report about the result (HTML)."),
-    "checkpoint": file_flag("Save every iteration in this HDF5 file."),
+    "checkpoint": file_flag("Save the orbitals to this HDF5 file after every iteration."),
     "restart": Annotated[
         Path | None, typer.Option(help="Start from the orbitals of a checkpoint or JSON result.", rich_help_panel=FILES)
     ],

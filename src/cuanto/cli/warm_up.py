@@ -87,10 +87,11 @@ def warm_up(chain: Molecule, method: str, basis: str, backend: str) -> WarmUp:
     from cuanto.backends.cache import files
     from cuanto.methods import SEMIEMPIRICAL
 
-    few_iterations: dict[str, Any] = {} if method.lower().removeprefix("u") in SEMIEMPIRICAL else {"max_iterations": 2}
+    semiempirical = method.lower().removeprefix("u") in SEMIEMPIRICAL
+    few_iterations: dict[str, Any] = {} if semiempirical else {"max_iterations": 2}
     before, begin = len(files()), time.perf_counter()
-    keywords = few_iterations | ({"unconverged_gradient": True} if few_iterations else {})
-    given_basis = basis if few_iterations else None
+    keywords = few_iterations | ({} if semiempirical else {"unconverged_gradient": True})
+    given_basis = None if semiempirical else basis
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         cuanto.gradient(chain, method, given_basis, backend=backend, **keywords)

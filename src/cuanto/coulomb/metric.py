@@ -10,11 +10,10 @@ smallest eigenvalue of V is safely above delta, none would be raised, and plain 
 
 The metric is first scaled to a unit diagonal, so that delta means the same for tight and for diffuse functions.
 
-Under an attenuated operator all functions that are tight compared with 1/omega look alike, and so many eigenvalues are
-lost that raising them would perturb the rest (|E| = 840 for benzene with omega = 0.1). There, and wherever E would be
-large, functions are left out instead: pivoted Cholesky takes them one by one until all others depend on them to within
-delta (H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012),
-doi:10.1016/j.apnum.2011.10.001).
+To an attenuated operator all functions much narrower than 1/omega look alike, and so many eigenvalues are lost
+that raising them would perturb the rest (|E| = 840 for benzene with omega = 0.1). There, and wherever E would be large,
+functions are left out instead: pivoted Cholesky takes them one by one until all others depend on them to within delta
+(H. Harbrecht, M. Peters and R. Schneider, Appl. Numer. Math. 62, 428 (2012), doi:10.1016/j.apnum.2011.10.001).
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ class Source:
     input_schema: Mapping[str, Any] | None = None
     """The input itself if it is QCSchema version 2; the result is then written in the same version."""
     basis_path: Callable[[str, str], str] = confined_basis
-    """Checks a basis that the input, which may be untrusted, names; arguments: the name or path, and its key."""
+    """Checks a basis that the input, which may be untrusted, names; arguments: its name or path, and the key (`basis`
+    or `auxbasis`) for error messages."""
     notes: tuple[str, ...] = ()
     """Lines about how the file was read."""
 

@@ -1,10 +1,11 @@
-"""The schedules `block-per-integral` (1B1CI) and `block-per-quartet` (1B1SP): their storage and their index tables.
+"""The schedules `block-per-integral` and `block-per-quartet`: their storage and their index tables.
 
 H. Fujii, Y. Ito, S. Tsuji, K. Suzuki, N. Yokogawa, K. Nakano, A. Kasagi, "A parallel computation for McMurchie-Davidson
-algorithm on the GPU" (2024). A block of threads computes R_tuv^n by batches k = t + u + v; batch k has all tuples of
-that degree with n = 0 .. K - k, where K is the total momentum, and needs batches k - 1 and k - 2 only: three buffers of
-the size of the largest batch are used in rotation (triple buffering), and R_tuv^0 is kept separately. The text of the
-kernels is `templates/md_blocks.cuh`.
+algorithm on the GPU" (2024), where they are called 1B1CI and 1B1SP; their short names in the code are `integral_block`
+and `quartet_block`. A block of threads computes R_tuv^n by batches k = t + u + v; batch k has all tuples of that degree
+with n = 0 .. K - k, where K is the total momentum, and needs batches k - 1 and k - 2 only: three buffers of the size of
+the largest batch are used in rotation (triple buffering), and R_tuv^0 is kept separately. The text of the kernels is
+`templates/md_blocks.cuh`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MAX_THREADS = 256
 CHUNK = 32
 """Primitive quartets whose Boys functions a block computes at once; the same as in the text."""
 POTENTIALS = tuning.size("cuda", "integrals.block_potentials")
-"""Largest number of values (potentials of ket monomials integrated with Hermite Gaussians of the bra) that a block of
-`block-per-quartet` keeps at once; those of one monomial are always kept."""
+"""Largest number of integrals between Hermite Gaussians of the bra and ket monomials that a block of
+`block-per-quartet` stores at once. If a single ket monomial has more, they are stored all the same."""
 NAMES = "block-per-integral and block-per-quartet"
 """The two schedules in error messages."""
 

@@ -25,7 +25,8 @@ from cuanto.scf.rotations import rotate_spins, split_angles
 from cuanto.scf.state import State
 
 FLAT_CURVATURE = 2e-6
-"""Hartree: smaller curvatures belong to rotations of the whole molecule, which do not change the energy."""
+"""Hartree: smaller curvatures belong to rotations between degenerate states (such as all electrons of an atom turned
+together), which do not change the energy."""
 FIRST_RADIUS, MAX_RADIUS, MIN_RADIUS = 0.3, 1.0, 1e-7
 """Trust radius (largest norm of the angles of a step): initial and largest value, and that below which to give up."""
 GOOD_RATIO, POOR_RATIO = 0.75, 0.25
@@ -74,7 +75,7 @@ class _Newton:
     proposal: Proposal | None = None
 
     def evaluate(self, C_sjm: Any, iteration: int, previous: Evaluation | None) -> Evaluation:
-        """Compute the state of orbitals; propose the next step from it or, if it is rejected, from the last one."""
+        """Compute the state of orbitals; propose the next step from it or, if rejected, from the last accepted one."""
         before = np.inf if self.lowest is None else self.lowest.energy
         current = evaluate(
             self.problem, ExtrapolationStep(self.problem), (C_sjm, self.eps_sm, "newton"), iteration, before

@@ -20,7 +20,7 @@ from cuanto.scf.state import State
 from cuanto.terms.base import Term
 
 UNSTABLE_CURVATURE = -5e-6
-"""Hartree: curvatures above this count as zero within their errors, like those of rotations of the whole molecule."""
+"""Hartree: curvatures above this are zero within their errors, like those of rotations between degenerate states."""
 CLEARLY_UNSTABLE = -1e-4
 """Hartree: curvatures below this are too negative to be errors."""
 TOLERANCE = 1e-3
@@ -30,7 +30,8 @@ TOLERANCE_NEAR_ZERO = 1e-4
 TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
 FLAT_CURVATURE = 2e-6
-"""Hartree: smaller curvatures are those of rotations of the whole molecule, along which there is nothing to gain."""
+"""Hartree: smaller curvatures belong to rotations between degenerate states (such as all electrons of an atom turned
+together), along which there is nothing to gain."""
 MAX_RELATIVE_RESIDUAL = 0.3
 """Residual, as a fraction of a positive curvature, below which the curvature is certainly positive."""
 MIN_VECTORS = 6

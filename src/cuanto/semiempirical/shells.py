@@ -21,7 +21,8 @@ MIN_HPP = 0.1
 """Lower bounds, in eV, of the exchange integrals h_sp and h_pp from which the additive terms are computed."""
 INTEGRALS = ("g_ss", "g_sp", "g_pp", "g_p2", "h_sp")
 REPLACED = {"F0_sd": (0, {"ss", "dd"}), "G2_sd": (2, {"sd"})}
-"""Radial integrals R^k that are parameters of some elements: the order k, and the pairs of shells of the electrons."""
+"""Radial integrals R^k that are parameters of some elements: the order k, and the shell pairs of the two electrons (one
+if both have the same)."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,14 @@ class Shells:
 
     @property
     def metal(self) -> bool:
-        """Whether all one-centre integrals follow from exponents: transition metals and lanthanides."""
+        """Whether the one-centre integrals of s and p follow from exponents: transition metals and lanthanides."""
         return "g_ss" not in self.given
 
     @property
     def noble(self) -> bool:
         """Whether this is a noble gas other than helium.
 
-        The s shell of its parameters is the empty one of the next row.
+        Its parameters are for p and for the empty s shell of the next row, such as 2p and 3s of neon.
         """
         return len(self.n) > 1 and self.n[0] > self.n[1]
 
