@@ -96,12 +96,17 @@ class Products(ctypes.Structure):
     _fields_ = (("gemm", ctypes.c_void_p), ("gemv", ctypes.c_void_p), ("wide", ctypes.c_longlong))
 
 
+def _numpy_library() -> ctypes.CDLL | None:
+    """The library with BLAS and LAPACK that NumPy uses, if it can be found."""
+    import numpy.linalg  # noqa: F401 (loads it)
+
+    return _library(BLAS_MODULES[0])
+
+
 @cache
 def products() -> Products:
     """Functions of the BLAS that NumPy uses."""
-    import numpy.linalg  # noqa: F401 (loads it)
-
-    library = _library(BLAS_MODULES[0])
+    library = _numpy_library()
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
             try:
@@ -145,9 +150,7 @@ def _invert_factor_by_scipy(A: Array) -> float:
 @cache
 def _triangular_routines() -> tuple[Any, Any] | None:
     """LAPACK's dpotrf and dtrtri with integers of 64 bits in the library that NumPy uses, if they are there."""
-    import numpy.linalg  # noqa: F401 (loads it)
-
-    library = _library(BLAS_MODULES[0])
+    library = _numpy_library()
     for prefix in ("scipy_", ""):
         try:
             found = [getattr(library, f"{prefix}{name}_64_") for name in ("dpotrf", "dtrtri")]
