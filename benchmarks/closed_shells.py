@@ -76,7 +76,7 @@ def pyscf_energy(name: str, method: str) -> float | None:
 
 
 def is_low(row: dict[str, Any]) -> bool:
-    """Whether the tested state is as low as the others."""
+    """Whether the default calculation ends no higher than the one with `stability=none` and than PySCF."""
     others = [energy for energy in (row["plain"], row["pyscf"]) if energy is not None]
     return row["tested"] is not None and all(row["tested"] < e + TOLERANCE[row["method"]] for e in others)
 
