@@ -4,6 +4,7 @@
 #   tools/gpu_check.sh                      tests, sanitize and every benchmark
 #   tools/gpu_check.sh tests scf dft        some of the PARTS below, in this order
 #   JOBS=4 tools/gpu_check.sh tests         number of test processes, 14 by default
+#   TESTS='tests/[a-h]*/test_*.py' tools/gpu_check.sh tests     a part of the test files
 #
 # Results under $OUT (default: build/): gpu_check.log, and results.tar.gz with one JSON file per benchmark; partial
 # records of interrupted benchmarks stay in $OUT.
@@ -40,11 +41,11 @@ run_part() {
       # Only files with GPU tests, their own or through a module of the tests: others may need packages that are absent.
       local helpers files
       helpers=$(grep -lE 'mark\.gpu' tests/support/*.py | xargs -n 1 basename -s .py | paste -sd '|' -)
-      files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" tests/*/test_*.py)
+      files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" ${TESTS:-tests/*/test_*.py})
       local workers=()
       if python3 -c 'import xdist' 2>/dev/null; then workers=(-n "$JOBS"); fi
       # shellcheck disable=SC2086
-      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider -p no:benchmark --durations=15 "${workers[@]}" $files
+      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider -p no:benchmark --durations=15 --junitxml="$OUT/gpu_tests.xml" "${workers[@]}" $files
       ;;
     sanitize)
       compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 python3 tools/run_kernels.py
