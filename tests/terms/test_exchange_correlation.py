@@ -166,11 +166,10 @@ def test_cuda_agrees_with_the_cpu(functional: str, spins: int) -> None:
         found = []
         for backend in ("cpu", "cuda"):
             term, C_spi = small_term(functional, spins, backend, settings=dict(settings))
-            put = get_backend(backend).to_device
+            put, read = get_backend(backend).to_device, get_backend(backend).to_host
             D_spq = put(C_spi @ C_spi.transpose(0, 2, 1))
             energy, F_spq = term.fock(D_spq, put(C_spi))
-            numbers = float(energy), get_backend(backend).to_host(F_spq), float(term.electrons)
-            found.append((*numbers, term.gradient(D_spq, put(C_spi))))
+            found.append((float(energy), read(F_spq), float(term.electrons), read(term.gradient(D_spq, put(C_spi)))))
         for one, other in zip(*found, strict=True):
             assert np.abs(one - other).max() < CPU_CUDA
 

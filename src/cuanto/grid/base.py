@@ -117,8 +117,8 @@ class Quadrature(ABC):
         v_tau grad chi_p . grad chi_q, plus the transpose."""
 
     @abstractmethod
-    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
-        """dE/dR [atom, axis] on the host at fixed density matrices and weights, from the orbitals if they are given;
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Any:
+        """dE/dR [atom, axis] on the device at fixed density matrices and weights, from the orbitals if they are given;
         `moving`: points move with their atoms."""
 
     def prefers_orbitals(self, orbitals: int, step: str | None = None) -> bool:

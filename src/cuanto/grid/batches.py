@@ -131,7 +131,7 @@ class BatchQuadrature(Quadrature):
                 self._launch("scatter", batch.tasks * batch.rows, values)
         return F_spq + F_spq.transpose(0, 2, 1)
 
-    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Any:
         """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
         xp = self.backend.xp
         given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
@@ -153,7 +153,7 @@ class BatchQuadrature(Quadrature):
                 if moving:
                     own = {"own": self.grid.atom_g, "force": force, "out": out}
                     self._launch("atoms", batch.tasks * batch.points, {**batch.tables, **own})
-        return np.asarray(self.backend.to_host(out))
+        return out
 
     @cached_property
     def _gradient_batches(self) -> list[Batch]:

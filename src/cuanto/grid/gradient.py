@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array, range_starts
+from cuanto.arrays import range_starts
 from cuanto.backends.base import Backend
 from cuanto.errors import InputError
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -24,15 +24,23 @@ from cuanto.system import Molecule
 
 
 def energy_gradient(
-    integrate: Integration, D_spq: Any, C_spi: Any | None, molecule: Molecule, partition: str, response: bool = True
-) -> Array:
-    """dE/dR [atom, axis] on the host; `response`: include the response of the grid."""
+    integrate: Integration,
+    density: tuple[Any, Any | None, Any],
+    molecule: Molecule,
+    partition: str,
+    response: bool = True,
+) -> Any:
+    """dE/dR [atom, axis] on the device; `density`: D_spq, C_spi and the densities at the points.
+
+    `response`: include the response of the grid.
+    """
     grid, backend = integrate.quadrature.grid, integrate.evaluate.backend
     if response and grid.atom_g is None:
         raise InputError(
             "the grid was made of given points, which do not move with atoms: set response=False for its gradient"
         )
-    e_g, potential_scg = integrate.evaluate(integrate.rho(D_spq, C_spi), integrate.w_g)
+    D_spq, C_spi, rho_scg = density
+    e_g, potential_scg = integrate.evaluate(rho_scg, integrate.w_g)
     gradient = integrate.gradient(D_spq, C_spi, potential_scg, response)
     if response:
         placed = blocks_of_points(grid, integrate.w_g * e_g, backend)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array
 from cuanto.functionals import XCPotential
 from cuanto.grid.base import Quadrature
 
@@ -36,7 +35,11 @@ class Integration:
 
     def __call__(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any, Any]:
         """Energy, electrons, matrices."""
-        energy, electrons, potential_scg = self.integrate(self.rho(D_spq, C_spi))
+        return self.of_density(self.rho(D_spq, C_spi))
+
+    def of_density(self, rho_scg: Any) -> tuple[Any, Any, Any]:
+        """Energy, electrons, matrices of densities at the points."""
+        energy, electrons, potential_scg = self.integrate(rho_scg)
         return energy, electrons, self.quadrature.matrix(potential_scg)
 
     def integrate(self, rho_scg: Any) -> tuple[Any, Any, Any]:
@@ -69,8 +72,8 @@ class Integration:
         """Densities at the points."""
         return self.quadrature.density(D_spq, self._orbitals(C_spi))
 
-    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Array:
-        """dE/dR [atom, axis] at fixed weights; `moving`: points move with their atoms."""
+    def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Any:
+        """dE/dR [atom, axis] on the device at fixed weights; `moving`: points move with their atoms."""
         return self.quadrature.gradient(D_spq, self._orbitals(C_spi, "gradient"), potential_scg, moving)
 
     def _orbitals(self, C_spi: Any | None, step: str | None = None) -> Any | None:

@@ -63,14 +63,14 @@ def apply_partition(placed: GroupedPoints, R_ax: Array, numbers: Ints, partition
         backend.launch(program, blocks, values, weights_scratch(language, len(R_ax)))
 
 
-def share_gradient(placed: GroupedPoints, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Array:
-    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the host; share_g: cell function of the atom that point g moves
+def share_gradient(placed: GroupedPoints, R_ax: Array, numbers: Ints, partition: str, backend: Backend) -> Any:
+    """sum_g w_g d ln(share_g)/dR_ax [atom, axis] on the device; share_g: cell function of the atom that point g moves
     with."""
     program = backend.compile(weights_gradient_source(backend.traits.language, partition == "stratmann"))
     out = backend.zeros(R_ax.shape, np.float64)
     for blocks, values in _batches(placed, R_ax, numbers, partition, backend):
         backend.launch_all([Launch(program, blocks, {**values, "out": out}, sums="out")])
-    return backend.to_host(out)
+    return out
 
 
 def _batches(

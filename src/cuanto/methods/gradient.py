@@ -39,7 +39,7 @@ def energy_gradient(
 ) -> tuple[Array, Array]:
     """dE/dR of a stationary state, Hartree/Bohr, for the atoms and for the point charges (`charges` of them)."""
     atoms, backend = len(basis.R_ax), budget.backend
-    gradient = np.zeros((atoms + charges, 3))
+    parts: list[Any] = []
     C_spi = occupied_orbitals(state, backend.xp)
     sources, names = Sources(overlap=-energy_weighted_density(state, S_pq, backend)), ["overlap"]
     for term in terms:
@@ -51,11 +51,13 @@ def energy_gradient(
             part = term.gradient(state.D_spq, C_spi)
             if part is None:
                 raise InputError(f"the gradient of the term {term.name!r} is not implemented")
-            gradient[: len(part)] += part
+            parts.append(part)
     with timings.measure(f"gradient of {', '.join(names)}"):
         room = POTENTIAL_SHARE * budget.available()
-        part = electronic_gradient(basis, state.D_spq.sum(axis=0), sources, backend, room=room)
-        gradient[: len(part)] += part
+        parts.append(electronic_gradient(basis, state.D_spq.sum(axis=0), sources, backend, room=room))
+        gradient = np.zeros((atoms + charges, 3))
+        for part in parts:  # read last: a device computes some of them while the host prepares others
+            gradient[: len(part)] += backend.to_host(part)
     return gradient[:atoms], gradient[atoms:]
 
 

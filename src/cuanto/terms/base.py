@@ -25,7 +25,7 @@ class Term(Protocol):
         """
 
     def gradient(self, D_spq: Any, C_spi: Any | None) -> Any | None:
-        """dE/dR_ax at a fixed density matrix, Hartree/Bohr; None if it is not implemented.
+        """dE/dR_ax at a fixed density matrix, Hartree/Bohr, on the host or the device; None if it is not implemented.
 
         Rows are the atoms, followed by the point charges of the surroundings where they are affected.
         """

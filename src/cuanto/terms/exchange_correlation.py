@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
@@ -73,28 +72,36 @@ class ExchangeCorrelation(Term):
         if precision == "mixed":
             self._integrate = MixedIntegration(self._plain, self._quadrature("float"))
         self.electrons: Any = None
-        self._known: tuple[Any, Any] | None = None  # density matrix of the last response, and its densities
+        self._known: tuple[Any, Any] | None = None  # the last density matrix in double precision, and its densities
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """E and dE/dD for each spin; with one matrix, for both spins together."""
-        parts = self._integrate(D_spq, C_spi)
+        if self._integrate is self._plain:
+            self._known = D_spq, self._plain.rho(D_spq, C_spi)
+            parts = self._plain.of_density(self._known[1])
+        else:
+            parts = self._integrate(D_spq, C_spi)
         energy, self.electrons, F_spq = (self.backend.communicator.sum(part) for part in parts)
         return energy, F_spq
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
         """Change of the potential, by finite differences at every point; in double precision unless it is `single`."""
-        if self._known is None or self._known[0] is not D_spq:
-            self._known = D_spq, self._plain.rho(D_spq, None)
-        dv_scg = self._plain.response(self._known[1], self._plain.rho(change_spq, None))
+        dv_scg = self._plain.response(self._densities(D_spq, None), self._plain.rho(change_spq, None))
         return self.backend.communicator.sum(self._plain.quadrature.matrix(dv_scg))
 
-    def gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
+    def gradient(self, D_spq: Any, C_spi: Any | None) -> Any:
         """dE/dR_ax in double precision, with the response of the grid if the settings include it."""
         if self.precision == "single" and (double := self.in_double()) is not None:
             return double.gradient(D_spq, C_spi)
-        settings = self.settings
-        part = energy_gradient(self._plain, D_spq, C_spi, self.molecule, settings.partition, settings.response)
-        return self.backend.to_host(self.backend.communicator.sum(self.backend.to_device(part)))
+        settings, density = self.settings, (D_spq, C_spi, self._densities(D_spq, C_spi))
+        part = energy_gradient(self._plain, density, self.molecule, settings.partition, settings.response)
+        return self.backend.communicator.sum(part)
+
+    def _densities(self, D_spq: Any, C_spi: Any | None) -> Any:
+        """Densities at the points: for the gradient and the response at a matrix, often the last one of an SCF."""
+        if self._known is None or self._known[0] is not D_spq:
+            self._known = D_spq, self._plain.rho(D_spq, C_spi)
+        return self._known[1]
 
     def notes(self) -> Sequence[str]:
         """Size of the grid and number of electrons, with a warning if the grid is too coarse."""
