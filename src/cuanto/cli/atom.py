@@ -57,12 +57,22 @@ Charge = Annotated[int | None, typer.Option(help="Charge of the ion.")]
 ModelName = Annotated[NucleusModel | None, _flag(NUCLEUS_HELP, "--nucleus", panel=CALCULATION)]
 Radius = Annotated[float | None, _text("FM", RADIUS_HELP, "--nuclear-radius", panel=CALCULATION)]
 Parameters = Annotated[
-    str | None, _text("A,B,D,G", "alpha,beta,delta,gamma. \\[default: those of the basis]", panel=CALCULATION)
+    str | None,
+    _text(
+        "A,B,D,G", "alpha,beta,delta,gamma of a well-tempered set. \\[default: those of the basis]", panel=CALCULATION
+    ),
 ]
 Ranges = Annotated[
-    str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'. \\[default: those of the basis]", panel=CALCULATION)
+    str | None,
+    _text(
+        "RANGES",
+        "First and last exponent of each angular momentum, such as 's(1:18)p(3:9)'. \\[default: those of the basis]",
+        panel=CALCULATION,
+    ),
 ]
-Pool = Annotated[bool, _flag("Use one K, the largest last index, for all symmetries.", "--pool", panel=CALCULATION)]
+Pool = Annotated[
+    bool, _flag("Compute all exponents from the largest last index of any symmetry.", "--pool", panel=CALCULATION)
+]
 SpeedOfLight = Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=CALCULATION)]
 NonRelativistic = Annotated[
     bool,

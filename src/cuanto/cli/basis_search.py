@@ -29,7 +29,7 @@ Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 def basis_search(
     elements: Annotated[str, typer.Option("--elements", "-e", help="Elements, such as Ne,Ar,Kr or He-Ne.")],
     threshold: Annotated[
-        str, typer.Option(help="Relative error, or 'table': that of the set in the table of the thesis.")
+        str, typer.Option(help="Relative error, or 'table': that of the tabulated well-tempered set.")
     ] = "5e-9",
     size: Annotated[int, typer.Option(help="Initial number of functions of every angular momentum.")] = 40,
     scan: Annotated[
@@ -40,7 +40,8 @@ def basis_search(
         list[str] | None, typer.Option(help="Configuration, such as 'Cr=[Ar] 3d5 4s1'; may be repeated.")
     ] = None,
     reference: Annotated[
-        list[str] | None, typer.Option(help="Energy limit, such as Ne=-128.6919305; computed by default.")
+        list[str] | None,
+        typer.Option(help="Energy at the basis-set limit, such as Ne=-128.6919305; computed by default."),
     ] = None,
     optimiser: OptimiserName = Optimiser.AUTO,
     method: FormerName = None,

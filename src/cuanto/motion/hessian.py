@@ -21,7 +21,7 @@ from cuanto.errors import CuantoError, InputError, describe_error
 from cuanto.journal import JsonLines
 from cuanto.log import logger
 from cuanto.methods import GaussianResult, Request, Result
-from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
+from cuanto.motion.displacements import Displacement, DisplacementPlan, GradientAndDipole
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
@@ -125,7 +125,7 @@ class HessianCalculation:
         reference = self._reference(known)
         operations = self._operations(reference)
         plan = DisplacementPlan(self.molecule.natom, operations, self.step)
-        found = self._slopes(plan, reference, known)
+        found = self._gradients_and_dipoles(plan, reference, known)
         matrix, dipoles, asymmetry = plan.derivatives(found)
         charge, masses = self.molecule.charge, self.molecule.nuclei.masses
         # The dipole moment of an ion is about the centre of mass, which moves with every atom.
@@ -177,13 +177,13 @@ class HessianCalculation:
             return [one for one in found if _is_octahedral(one)]
         return found
 
-    def _slopes(
+    def _gradients_and_dipoles(
         self, plan: DisplacementPlan, reference: Result, known: Mapping[str, dict[str, Any]]
-    ) -> dict[int, Slopes]:
+    ) -> dict[int, GradientAndDipole]:
         """Gradient and dipole moment of every displacement, known or computed."""
         if self.molecule.natom == 1:
             return {k: (np.zeros((1, 3)), np.zeros(3)) for k in range(len(plan.displacements))}
-        found: dict[int, Slopes] = {}
+        found: dict[int, GradientAndDipole] = {}
         waiting = []
         for k, one in enumerate(plan.displacements):
             line = known.get(self._key(one))
