@@ -33,7 +33,7 @@ CPU = get_backend("cpu")
 
 
 def spin_free(species: Species, z_p: Any, nucleus: Any, c: float, relativistic: bool) -> Core:
-    """X2C matrices of a momentum; W is the average over j of sigma.p V sigma.p."""
+    """X2C matrices of an angular momentum; W is the average over j of sigma.p V sigma.p."""
     return x2c_core([one for one in SPECIES if one.l == species.l], z_p, nucleus, c)
 
 
@@ -43,7 +43,7 @@ def with_spin_orbit(species: Species, z_p: Any, nucleus: Any, c: float, relativi
 
 
 def x2c_core(both: list[Species], z_p: Any, nucleus: Any, c: float) -> Core:
-    """X2C matrices with W averaged over these symmetries of one momentum."""
+    """X2C matrices with W averaged over these symmetries of one angular momentum."""
     plain = core(both[0], z_p, nucleus, c, False)
     b_p, n = balance(both[0], z_p), len(z_p)
     total = sum(abs(one.kappa) for one in both)

@@ -65,7 +65,7 @@ class Primitives:
 
     @cached_property
     def order(self) -> int:
-        """Highest momentum."""
+        """Highest angular momentum."""
         return max(l for l, _ in self.kind)
 
     @cached_property

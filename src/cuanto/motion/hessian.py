@@ -117,7 +117,7 @@ class HessianCalculation:
             raise InputError(f"step is {self.step:g} Bohr: give a number from 0.0001 to 0.1")
         self._journal = None if self.work.journal is None else JsonLines(self.work.journal)
         given = {name: value for name, value in self.options.items() if name != "guess"}
-        self._about = (self.method.lower(), self.basis, given)
+        self._model = (self.method.lower(), self.basis, given)
 
     def run(self) -> tuple[Hessian, Result]:
         """Compute everything that the journal does not have: the Hessian, and the result at the reference geometry."""
@@ -154,7 +154,7 @@ class HessianCalculation:
 
     def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
         """The result at the reference geometry; with the orbitals of the journal it takes an iteration or two."""
-        key = calculation_key(self.molecule, *self._about, "orbitals")
+        key = calculation_key(self.molecule, *self._model, "orbitals")
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
             options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
@@ -201,7 +201,7 @@ class HessianCalculation:
         return found
 
     def _key(self, displacement: Displacement) -> str:
-        return calculation_key(self._displace(displacement), *self._about, "displaced")
+        return calculation_key(self._displace(displacement), *self._model, "displaced")
 
     def _displace(self, displacement: Displacement) -> Molecule:
         m = self.molecule
@@ -217,7 +217,7 @@ class HessianCalculation:
             runner, keywords, ahead = self._runner(stack, len(waiting), reference)
             here = isinstance(runner, SerialRunner)
             guess = reference if here else plain_guess(reference)
-            secants = Secants() if here else calculation_key(self.molecule, *self._about, "secants")
+            secants = Secants() if here else calculation_key(self.molecule, *self._model, "secants")
             tasks, tries, running = deque(waiting), dict.fromkeys(waiting, 1), 0
             while tasks or running:
                 while tasks and running < ahead:

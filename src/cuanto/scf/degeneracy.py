@@ -19,8 +19,9 @@ DEGENERATE = 1e-5
 
 
 def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, n_km: Array) -> Any:
-    """Align degenerate orbitals of which only some are occupied with basis functions; those along the first functions,
-    such as xy of an atom's d shell, come first. All other orbitals stay the same.
+    """If only some of a set of degenerate orbitals are occupied, align the set with basis functions.
+
+    Orbitals along the first functions, such as xy of an atom's d shell, come first. All other orbitals stay the same.
     """
     xp, chosen = frame.xp, []
     for C_jm, eps_m, n_m in zip(C_sjm, frame.to_host(eps_sm), n_km, strict=True):
