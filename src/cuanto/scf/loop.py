@@ -150,7 +150,7 @@ class Scf:
         met = self.criteria.met(state.energy_change, state.gradient, state.energy)
         if previous is None or not met or state.D_spq.dtype != np.float64:
             return current
-        if self.criteria.displacement is not None:
+        if self.criteria.dipole_change is not None:
             current = replace(current, proposal=self.step.propose(current))
             if not self.criteria.dipole_converged(*self.step.changes(current, previous)):
                 return current

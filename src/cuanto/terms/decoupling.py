@@ -114,7 +114,7 @@ class Decoupling:
         return product(product(left, M), self._small.T)
 
     def _mixing_adjoint(self, X: Any, X_: Any) -> tuple[Any, Any]:
-        """Derivatives with respect to the Dirac matrix H and the diagonal blocks of its metric M, from that by X.
+        """Derivatives with respect to the Dirac matrix H and the diagonal blocks of its metric M, from dE/dX.
 
         dX = (B_- - X A_-) Z A^-1, Z_ij = Y_i^T (dH - E_j dM) Y_j / (E_j - E_i), i negative, j positive energies.
         """
@@ -188,7 +188,7 @@ class _Frame:
         return product(product(self.U_ki, M), self.U_ki.T)
 
     def overlap_adjoint(self, U_: Any) -> Any:
-        """Derivative by S, from that by U: kept combinations (i) mix with those left out (d).
+        """dE/dS from dE/dU: kept combinations (i) mix with those left out (d).
 
         dV_i = sum_d V_d (V_d^T N dS N V_i) / (s_i - s_d) + (mixing of kept ones), and U = N V s^-1/2 up to a rotation;
         N: normalisation.

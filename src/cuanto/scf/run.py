@@ -1,4 +1,4 @@
-"""The SCF from a guess to a converged state, perhaps with random rotations of the guess."""
+"""The SCF from a guess, perhaps with random rotations, to a converged state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuanto.scf.state import State
 Start = Density | tuple[Any, Any]
 
 
-def search(
+def run_scf(
     problem: Problem,
     start: Start,
     options: ScfOptions,
