@@ -4,8 +4,8 @@
 
 Spin-free X2C-Hartree-Fock energies against Dirac-Hartree-Fock with the Dirac-Coulomb Hamiltonian, and both against the
 energy without relativity: well-tempered sets of `cuanto atom`, uncontracted, Gaussian nuclei. The SCF of atoms solves
-Hartree-Fock with the X2C Hamiltonian of every momentum in place of T + V, also with one-electron spin-orbit coupling;
-up to `--largest` the program for molecules computes the same (`cuanto.energy`, no fitting).
+Hartree-Fock with the X2C Hamiltonian of every angular momentum in place of T + V, also with one-electron spin-orbit
+coupling; up to `--largest` the program for molecules computes the same (`cuanto.energy`, no fitting).
 """
 
 from __future__ import annotations

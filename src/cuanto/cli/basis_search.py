@@ -20,6 +20,7 @@ from cuanto.cli.atom import (
     NucleusModel,
     Optimiser,
     OptimiserName,
+    choose_optimiser,
 )
 from cuanto.cli.calculate import NOT_CONVERGED
 
@@ -81,7 +82,7 @@ def basis_search(
             symbol: optimisation.parse_number(text, -1e6, 0, "reference", "a negative energy in Hartree")
             for symbol, text in optimisation.parse_pairs(reference, "reference", symbols)
         },
-        method=(method or optimiser).value,
+        method=choose_optimiser(optimiser, method),
         trust=TrustRegion(maxfun=max_evaluations),
         retries=retries,
         backend=backend.value,
