@@ -1,4 +1,4 @@
-"""Displacements of atoms that a Hessian needs in view of symmetry, and the Hessian from their gradients.
+"""Displacements of atoms that a Hessian needs if the molecule has symmetry, and the Hessian from their gradients.
 
 If an operation maps the molecule onto itself, it maps the gradient of a displaced molecule onto that of the molecule
 with the image of the displacement. One atom of each set of equivalent ones is displaced, along as few directions as
