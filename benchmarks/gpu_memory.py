@@ -5,9 +5,9 @@
     python benchmarks/gpu_memory.py --large water_128 --iterations 3    # whether it fits
 
 Water clusters, RI-B3LYP/def2-SVP, with less and less free memory: the rest of the device is held by an array, as
-another process would. `free` is given in units of the memory that the plan with all integrals in their fastest form
-expects. Energies must equal the one with all memory to 1e-9 Hartree. Below the smallest plan one clear error is
-expected, and recorded as such.
+another process would. `share` is the free memory in units of what the plan with all integrals in their fastest form
+expects. Energies must equal that with all memory to 1e-9 Hartree. If even the smallest plan does not fit, a clear error
+is expected and recorded.
 
 `--large`: molecules whose integrals exceed the device, at default settings, with the time of each step; rows are added
 to the file. Kernels are compiled in the background: repeat a command in a new process for times with full caches.
@@ -203,9 +203,9 @@ def main() -> None:
     else:
         sweep(options.molecules, options.shares, backend, record, options.json)
         wrong = [row for row in record["rows"] if abs(row.get("difference", 0.0)) > SAME_ENERGY]
-        raw = [row for row in record["rows"] if row.get("error", "").startswith("MemoryError")]
-        print(f"{len(record['rows'])} rows, {len(wrong)} with another energy, {len(raw)} died")
-        sys.exit(1 if wrong or raw else 0)
+        failed = [row for row in record["rows"] if row.get("error", "").startswith("MemoryError")]
+        print(f"{len(record['rows'])} rows, {len(wrong)} with another energy, {len(failed)} with a MemoryError")
+        sys.exit(1 if wrong or failed else 0)
 
 
 if __name__ == "__main__":

@@ -257,7 +257,7 @@ def peer_nanoseconds(bra: Pair, ket: Pair, count: int) -> float:
 
 
 def classes(threads_backend: CpuBackend, highest: int) -> list[dict[str, Any]]:
-    """All classes up to a momentum, bras at least as high as kets."""
+    """All classes up to an angular momentum, bras at least as high as kets."""
     threads_backend.traits = replace(threads_backend.traits, worth_compiling=0.0)
     pairs = [(b, a) for a, b in combinations_with_replacement(range(highest + 1), 2)]
     pairs.sort(key=lambda pair: (sum(pair), pair))
@@ -283,7 +283,7 @@ def classes(threads_backend: CpuBackend, highest: int) -> list[dict[str, Any]]:
 
 
 def plot(rows: list[dict[str, Any]], path: str) -> None:
-    """Nanoseconds per integral against the sum of the momenta."""
+    """Nanoseconds per integral against the sum of the angular momenta."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-# The test data have 6-31G** of some elements only, and with five d functions: all elements come from the Exchange.
+# The test data have 6-31G** for some elements only, and with five d functions: use the Basis Set Exchange throughout.
 os.environ.setdefault("CUANTO_BASIS_PATH", "")
 
 from common import geometry, machine, pyscf_mole, save

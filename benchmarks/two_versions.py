@@ -8,7 +8,7 @@
 
 Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
 cached by then) and then `--repeat` times; with `--together` all cases but `first call`, which is left out, share a
-process, which takes less time on the whole. `first call` is a process from an empty kernel cache, integrals of water.
+process, which takes less time in all. `first call` is a process from an empty kernel cache, integrals of water.
 `--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead, all in one process.
 Energies that differ by more than 1e-8 Hartree end in exit status 1.
 """

@@ -4,8 +4,8 @@
 
 Spin-free X2C-Hartree-Fock energies against Dirac-Hartree-Fock with the Dirac-Coulomb Hamiltonian, and both against the
 energy without relativity: well-tempered sets of `cuanto atom`, uncontracted, Gaussian nuclei. The SCF of atoms solves
-Hartree-Fock with the X2C Hamiltonian of every momentum in place of T + V, also with one-electron spin-orbit coupling;
-up to `--largest` the program for molecules computes the same (`cuanto.energy`, no fitting).
+Hartree-Fock with the X2C Hamiltonian of every angular momentum in place of T + V, also with one-electron spin-orbit
+coupling; up to `--largest` the program for molecules computes the same (`cuanto.energy`, no fitting).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CPU = get_backend("cpu")
 
 
 def spin_free(species: Species, z_p: Any, nucleus: Any, c: float, relativistic: bool) -> Core:
-    """X2C matrices of a momentum; W is the average over j of sigma.p V sigma.p."""
+    """X2C matrices of an angular momentum; W is the average over j of sigma.p V sigma.p."""
     return x2c_core([one for one in SPECIES if one.l == species.l], z_p, nucleus, c)
 
 
@@ -43,7 +43,7 @@ def with_spin_orbit(species: Species, z_p: Any, nucleus: Any, c: float, relativi
 
 
 def x2c_core(both: list[Species], z_p: Any, nucleus: Any, c: float) -> Core:
-    """X2C matrices with W averaged over these symmetries of one momentum."""
+    """X2C matrices with W averaged over these symmetries of one angular momentum."""
     plain = core(both[0], z_p, nucleus, c, False)
     b_p, n = balance(both[0], z_p), len(z_p)
     total = sum(abs(one.kappa) for one in both)

@@ -44,7 +44,7 @@ def main(edge: int = 3) -> dict[str, float]:
         seconds = time.perf_counter() - begin
         energies[name] = result.energy
         verdict = "converged" if result.converged else "NOT converged"
-        done = f"{verdict} in {result.iterations} cycles, {seconds:.2f} s"
+        done = f"{verdict} in {result.iterations} iterations, {seconds:.2f} s"
         print(f"  {name:<10}{result.energy:18.9f} Hartree, {done}")
     per_molecule = result.heat_of_formation / edge**3
     print(f"heat of formation: {result.heat_of_formation:.3f} kcal/mol, {per_molecule:.3f} per molecule")

@@ -21,7 +21,7 @@ GRIDS = ("coarse", "medium", "fine")
 
 
 def atomisation(method: str, water: cuanto.Molecule) -> tuple[float, bool]:
-    """Energy in kcal/mol, and whether all three calculations converged."""
+    """Atomisation energy in kcal/mol, and whether all three calculations converged."""
     atoms = {
         "O": cuanto.Molecule.from_string("1\n\nO 0 0 0\n", multiplicity=3),
         "H": cuanto.Molecule.from_string("1\n\nH 0 0 0\n", multiplicity=2),

@@ -171,7 +171,7 @@ def rows(count: int, exponent: float = 0.1) -> str:
     ("content", "problem"),
     [
         (rows(300), "a shell of 300 primitives is too large: the limit is 100"),
-        ("H S\n 1e-308 1.0\n", "exponents from 1e-308 to 1e-308: 1e-08 to 1e\\+15 are possible"),
+        ("H S\n 1e-308 1.0\n", "exponents from 1e-308 to 1e-308 are not all between 1e-08 and 1e\\+15"),
         ("H S\n 1e300 1.0\n", "exponents from 1e\\+300"),
         ("H P\n 1.0 1.0\n", "a basis without s functions cannot hold the superposed atoms: use guess=core"),
     ],

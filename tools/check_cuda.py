@@ -30,7 +30,7 @@ MANY_COLUMNS = 99
 
 
 def classes(max_l: int, max_aux: int) -> Iterator[Class]:
-    """Operator, bra, ket, algorithm. Two shells have the larger momentum first, on one side or on both."""
+    """Operator, bra, ket, algorithm. Two shells have the larger angular momentum first, on one side or on both."""
     orbital, aux = range(max_l + 1), range(max_aux + 1)
     for operator, a in product(("overlap", "kinetic", "dipole"), orbital):
         for b in range(a + 1):
@@ -43,7 +43,7 @@ def classes(max_l: int, max_aux: int) -> Iterator[Class]:
 
 
 def four_centre_classes(max_l: int) -> Iterator[Class]:
-    """(ab|cd) as used by `eri_4c`: the pair of higher momenta is the ket; pure and Cartesian."""
+    """(ab|cd) as used by `eri_4c`: the pair of higher angular momenta is the ket; pure and Cartesian."""
     pairs = [(a, b) for a in range(max_l + 1) for b in range(a + 1)]
     for i, bra in enumerate(pairs):
         for ket, pure, algorithm in product(pairs[i:], (True, False), ("hgp", "md")):

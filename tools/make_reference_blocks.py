@@ -77,7 +77,7 @@ def shells(rng: np.random.Generator) -> dict[str, Any]:
     return {name: np.array(values) for name, values in found.items()} | {"charges": np.array([1.0, 8.0, -0.5])}
 
 
-def check_delicate(stored: dict[str, Any]) -> None:
+def check_ill_conditioned(stored: dict[str, Any]) -> None:
     """Check that only one setting has ill-conditioned pairs, which always use McMurchie-Davidson."""
     for setting in SETTINGS:
         here = scene_of(stored, setting, "pure")
@@ -132,7 +132,7 @@ def main() -> None:
     """Write the blocks of all settings, forms, operators and classes."""
     rng = np.random.default_rng(11)
     stored = shells(rng)
-    check_delicate(stored)
+    check_ill_conditioned(stored)
     with ProcessPoolExecutor() as pool:
         for operator in OPERATORS:
             sizes, positions, values, theirs = [], [], [], 0

@@ -80,7 +80,7 @@ def hartree_fock(backend: str) -> list[float]:
 
 
 def high_momenta(backend: str) -> list[float]:
-    """Quartets by blocks of threads: contracted functions and momenta to g."""
+    """Quartets by blocks of threads: contracted functions and angular momenta to g."""
     fluoride = cuanto.Molecule.from_string("2\nHF\nF 0 0 0\nH 0 0.1 0.91\n")
     return [cuanto.energy(fluoride, "hf", "cc-pvqz", backend=backend, fitting="none", max_iterations=2).energy]
 

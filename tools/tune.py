@@ -222,7 +222,7 @@ def measure(
 
 
 def classes(options: argparse.Namespace) -> list[tuple[tuple[int, int], tuple[int, ...]]]:
-    """Bra and ket momenta of all classes asked for."""
+    """Bra and ket angular momenta of all classes asked for."""
     sides = [(la, lb) for la in range(options.max_l + 1) for lb in range(la + 1)]
     if options.centres == 4:
         return [(bra, ket) for bra in sides for ket in sides]

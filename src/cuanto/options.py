@@ -30,7 +30,7 @@ STORAGES = ("auto", "stored", "direct")
 
 @dataclass(frozen=True)
 class Scope:
-    """The `kinds` of methods (hf, functional, semiempirical) that an option applies to; `use` lists them in words."""
+    """The `kinds` of methods (hf, functional, semiempirical) that an option applies to; `use` lists them for errors."""
 
     kinds: tuple[str, ...]
     use: str = ""
@@ -125,8 +125,7 @@ class CalculationOptions:
     fitting: str = choice(
         "auto",
         FITTINGS,
-        "Density fitting. auto: of J, and of K if there is exact exchange; none; j: of J only; jk: of J and K. "
-        "\\[default: auto]",
+        "Density fitting. auto: J, and K if there is exact exchange; none; j: J only; jk: J and K. \\[default: auto]",
         BASIS_METHODS,
         flag=True,
     )
@@ -222,7 +221,7 @@ class ScfOptions:
         "Semiempirical methods also have sp2, purification of the density.",
     )
     variant: str = choice(
-        "auto", ("auto", *VARIANTS), "Variant of the rotations; block is cheaper, but converges less far."
+        "auto", ("auto", *VARIANTS), "Variant of pseudodiagonalisation; block is cheaper, but converges less tightly."
     )
     accelerator: str = choice(
         "auto",
@@ -248,12 +247,12 @@ class ScfOptions:
     atomic_spins: Sequence[float] | None = option(
         None,
         "numbers",
-        "Unpaired electrons of these atoms, negative for beta; they may add up to a broken-symmetry singlet.",
+        "Unpaired electrons of the superposed atoms, negative for beta; they may add up to a broken-symmetry singlet.",
     )
     guess_mixing: float = number(
         0.0, 0.0, 10.0, "Norm of random rotations between occupied and empty orbitals of the guess."
     )
-    seed: int = number(0, 0, 2**63 - 1, "Random seed of these rotations.")
+    seed: int = number(0, 0, 2**63 - 1, "Random seed of guess_mixing.")
     stability: str = choice(
         "auto",
         ("auto", "none", "check", "follow"),

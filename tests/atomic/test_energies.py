@@ -90,7 +90,7 @@ WIDE = [(0.01, 1e13), (0.02, 1e11), (0.02, 3e6), (0.03, 3e5), (0.03, 3e5)]
 """Smallest and largest exponents of S+, P-, P+, D-, D+ at the limit: a point nucleus needs tight ones for j = 1/2."""
 
 WIDE_LIGHT = [(0.006, 1e10), (0.008, 3e9), (0.02, 1e7)]
-"""The same by momentum for finite nuclei of light atoms."""
+"""The same by angular momentum for finite nuclei of light atoms."""
 
 
 def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.float64]:
@@ -98,7 +98,7 @@ def spread(smallest: float, largest: float, ratio: float = 1.8) -> NDArray[np.fl
 
 
 def even_tempered_basis(ends: list[tuple[float, float]]) -> AtomBasis:
-    """Even-tempered basis from the smallest and largest exponent of every momentum."""
+    """Even-tempered basis from the smallest and largest exponent of every angular momentum."""
     return AtomBasis.by_momentum([spread(*one) for one in ends])
 
 

@@ -116,7 +116,7 @@ def test_a_set_for_relativity_gives_the_atom_its_energy_with_relativity(tmp_path
 
 
 def test_open_shells_of_a_set_for_relativity() -> None:
-    """Electrons of all symmetries with the same l are added, and unoccupied momenta have primitives only."""
+    """Electrons of all symmetries with the same l are added, and unoccupied angular momenta have primitives only."""
     job = element_job("B", parameters=PARAMETERS, ranges="s(1:8)p(1:4)d(2:2)")
     table = element_table("B", job, Contraction(x2c=True))
     assert [(shell.l, len(shell.coefficients[0])) for shell in table.shells] == [(0, 2), (0, 1), (1, 1), (1, 1), (2, 1)]

@@ -9,7 +9,7 @@ import pytest
 
 from cuanto.backends import cache as disk
 from cuanto.backends import programs, tables
-from cuanto.backends.programs import ClassTables, class_cost, class_tables, kept_source, tables_path
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source, tables_path
 from cuanto.kernels.build import cost_of, integrals_of, programs_of
 from cuanto.kernels.spec import KernelSpec, Shells
 
@@ -88,12 +88,12 @@ def test_another_generator_has_other_files(empty_cache: Path, monkeypatch: pytes
 
 def test_cost_and_text_are_read_by_the_next_process(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = KernelSpec(*SMALL, "thread", "double", 1)
-    source, cost = kept_source(spec), class_cost(*SMALL)
+    source, cost = load_or_make_source(spec), class_cost(*SMALL)
     assert sorted(file.suffix for file in stored(empty_cache)) == [".cost", ".source"]
     forget()
     monkeypatch.setattr(programs, "make_integrals", forbidden)
     monkeypatch.setattr(programs, "source_of", forbidden)
-    assert kept_source(spec) == source and class_cost(*SMALL) == cost
+    assert load_or_make_source(spec) == source and class_cost(*SMALL) == cost
 
 
 def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:

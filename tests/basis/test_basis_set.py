@@ -30,7 +30,7 @@ def atom(symbol: str) -> Molecule:
 
 
 def pyscf_mole(molecule: Molecule, name: str, cart: bool) -> gto.Mole:
-    """PySCF's molecule with the columns of the Exchange in the order of its JSON form."""
+    """PySCF's molecule with the columns of the Basis Set Exchange, in the order of its JSON files."""
     basis = {}
     for symbol in set(molecule.symbols):
         (element,) = bse.get_basis(name, elements=[symbol])["elements"].values()
@@ -352,7 +352,7 @@ def test_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Basis("STO-3G", WATER).shells[-1].exponents.tolist() == [2.0]
     # Sets that the folders lack come from the Basis Set Exchange.
     assert Basis("6-31+G*", WATER).nbf > 20
-    # The columns of the file, not those of the Exchange: the first function is the primitive.
+    # The columns of the file, not those of the Basis Set Exchange: the first function is the primitive.
     hydrogen = Basis("cc-pvtz", atom("H")).shells[0]
     assert np.count_nonzero(hydrogen.coefficients, axis=0).tolist() == [1, 5, 1]
 

@@ -165,7 +165,7 @@ ALL = sorted(entry["display_name"] for entry in bse.get_metadata().values())
 
 @pytest.mark.slow
 def test_every_potential_of_the_exchange() -> None:
-    """Every potential (CI: of every eighth set) can be read and has the electrons that the Exchange states."""
+    """Every potential (CI: of every eighth set) can be read and has as many electrons as the database states."""
     found = 0
     for name in sample(ALL, 8):
         for z, entry in bse.get_basis(name)["elements"].items():

@@ -159,7 +159,9 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
     few = (*SMALL, "--optimise", "--max-evaluations", "12", "-q")
     for name in ("--optimiser", "--optimizer", "--method"):  # the last is its former name
         assert atom(*few, name, "cobyqa", "--log", f"{name}.jsonl") == 1 and Path(f"{name}.jsonl").is_file()
-    assert capsys.readouterr().out.count("\n") == 3
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 3
+    assert err == "cuanto: --method is deprecated and will be removed: write --optimiser cobyqa\n"
     assert atom("--help") == 0 and "--method" not in (words := capsys.readouterr().out)
     assert "Speed of light in atomic units" in words
 
@@ -268,7 +270,7 @@ def test_one_contraction_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_too_few_evaluations_are_status_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert atom(*SMALL, "--optimise", "--max-evaluations", "12", "--method", "cobyqa") == 1
+    assert atom(*SMALL, "--optimise", "--max-evaluations", "12", "--optimiser", "cobyqa") == 1
     assert "NOT converged in 12 evaluations" in capsys.readouterr().out
 
 

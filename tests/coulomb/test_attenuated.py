@@ -37,7 +37,7 @@ def basis_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def few_shells(scale: float = 1.0, l_max: int = 2, seed: int = 7) -> Basis:
-    """A shell of every momentum at its own centre, and two more shells on a common centre."""
+    """A shell of every angular momentum at its own centre, and two more shells on a common centre."""
     rng = np.random.default_rng(seed)
     momenta = [*range(l_max + 1), max(0, l_max - 2), l_max]
     atoms = [*range(l_max + 1), l_max + 1, l_max + 1]

@@ -139,7 +139,7 @@ def test_one_thread_per_quartet(omega: float | None) -> None:
 
 @pytest.fixture
 def shared_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Threads share a quartet, as for high momenta."""
+    """Threads share a quartet, as for high angular momenta."""
     monkeypatch.setattr(exchange_force, "MAX_ORDER", 0)
     exchange_force.force_kernels.cache_clear()
     yield

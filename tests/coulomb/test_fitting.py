@@ -53,8 +53,8 @@ def backend(name: str) -> Backend:
 
 
 def bases(name: str, **options: Any) -> tuple[Basis, Basis]:
-    it = molecule(name)
-    return Basis("cc-pvdz", it, **options), Basis("cc-pvdz-jkfit", it, **options)
+    mol = molecule(name)
+    return Basis("cc-pvdz", mol, **options), Basis("cc-pvdz-jkfit", mol, **options)
 
 
 def close(mine: Any, expected: Any, fit: FittedJK, tolerance: float = ROUNDING) -> None:
@@ -446,19 +446,23 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
         parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"])
         sizes = packed_sizes(ThreeCentre(basis, aux, Device()), parts)
         budget = budget_of(replace(sizes, engine=fitting.direct_fit_bytes(basis, aux, Device())).minimum, Device())
-    it = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
-    assert isinstance(it.tensor, PackedRows) == packed and (it.plan.mode == "in-core") == (budget is None)
-    metric, put, get = ThreeCentre(basis, aux, it.backend).metric(), it.backend.to_device, it.backend.to_host
+    fitted = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
+    assert isinstance(fitted.tensor, PackedRows) == packed and (fitted.plan.mode == "in-core") == (budget is None)
+    metric, put, get = (
+        ThreeCentre(basis, aux, fitted.backend).metric(),
+        fitted.backend.to_device,
+        fitted.backend.to_host,
+    )
     B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ get(metric.inverse).T
     x_sP = np.einsum("pqP,spq->sP", B_pqP, D_spq)
-    close(it.tensor.fit(put(D_spq)), x_sP, it, DIRECT)
-    close(it.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), it, DIRECT)
-    it.tensor.columns = 2
-    portion_X = [get(X_ipP).copy() for X_ipP in it.tensor.half_transform(put(C_spi[0]))]
+    close(fitted.tensor.fit(put(D_spq)), x_sP, fitted, DIRECT)
+    close(fitted.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), fitted, DIRECT)
+    fitted.tensor.columns = 2
+    portion_X = [get(X_ipP).copy() for X_ipP in fitted.tensor.half_transform(put(C_spi[0]))]
     assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]
     X_ipP = np.einsum("pqP,qi->ipP", B_pqP, C_spi[0])
-    close(np.concatenate(portion_X), X_ipP[:, it.tensor.order], it)
-    close(it.tensor.exchange(put(C_spi[0])), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), it)
+    close(np.concatenate(portion_X), X_ipP[:, fitted.tensor.order], fitted)
+    close(fitted.tensor.exchange(put(C_spi[0])), np.einsum("ipP,iqP->pq", X_ipP, X_ipP), fitted)
 
 
 @pytest.mark.parametrize("kind", ["jk", "j"])

@@ -88,10 +88,12 @@ def test_signs_of_interactions_between_sets(name: str) -> None:
     pairs = ChargeSet("pairs", groups, single=False, offset=size)
     charges = Distributions.of(charge_blocks([ChargeSet("single", groups, True), pairs], 1e-12, device), device)
     X = device.to_device(np.random.default_rng(2).normal(size=(1, size + size**2)))
-    met = {("single", "pairs"): 1, ("single", "single"): -1, ("pairs", "single"): 1}
-    parts = {one: Potentials(charges, charges, 1e-12, signs={one: 1}) for one in met}
-    alone = {one: potentials.hermite(X) for one, potentials in parts.items()}
-    together = Potentials(charges, charges, 1e-12, signs=met).hermite(X)
+    signs = {("single", "pairs"): 1, ("single", "single"): -1, ("pairs", "single"): 1}
+    parts = {names: Potentials(charges, charges, 1e-12, signs={names: 1}) for names in signs}
+    alone = {names: potentials.hermite(X) for names, potentials in parts.items()}
+    together = Potentials(charges, charges, 1e-12, signs=signs).hermite(X)
     for c, V in zip(charges.classes, together, strict=True):
-        exact = sum(sign * device.to_host(alone[one][c.number]) for one, sign in met.items() if one[0] == c.name)
+        exact = sum(
+            sign * device.to_host(alone[names][c.number]) for names, sign in signs.items() if names[0] == c.name
+        )
         assert np.abs(device.to_host(V) - exact).max() < 1e-12 * np.abs(exact).max()

@@ -31,7 +31,7 @@ class Device(SimtBackend):
 
 
 def pairs_of(*shells: tuple[int, int]) -> list[PairClass]:
-    """Pairs of shells at one centre, given by momentum and number of primitives."""
+    """Pairs of shells at one centre, given by angular momentum and number of primitives."""
     given = [Shell.from_table(0, l, 0.1 * 1.7 ** np.arange(count), np.ones((count, 1)), True) for l, count in shells]
     return pair_classes(Basis.from_shells(given, np.zeros((1, 3))), 0.0)
 

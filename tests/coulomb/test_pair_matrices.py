@@ -37,7 +37,7 @@ def basis_of(name: str) -> Basis:
         shells = [(0, 2, [0.9], [[1.0]], True), (1, 0, exponents, column, True), (2, 0, [0.8], [[1.0]], True)]
     elif name == "cartesian":
         shells = [(0, 3, [0.9], [[1.0]], False), (1, 2, [1.1], [[1.0]], False), (2, 0, [0.8], [[1.0]], True)]
-    else:  # high momenta
+    else:  # high angular momenta
         shells = [(0, 5, [0.9], [[1.0]], True), (1, 4, [1.2], [[1.0]], True)]
     centres = LINEAR if name == "contracted kets" else AWAY
     return Basis.from_shells([Shell.from_table(*shell) for shell in shells], centres[: 1 + shells[-1][0]])

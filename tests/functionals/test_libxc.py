@@ -52,7 +52,7 @@ def test_parts_equal_those_of_libxc(label: str) -> None:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_parts_at_full_polarisation(label: str) -> None:
-    """Energies, and derivatives by the variables of the only spin; LYP has no energy there."""
+    """Energies, and derivatives with respect to the variables of the only spin; LYP has no energy there."""
     functional, lost = part(label), 0
     for points in (polarised(), polarised(low=-9.0)):
         expected = from_libxc(label, functional.family, points)

@@ -22,7 +22,7 @@ Momenta = tuple[int, ...]
 
 TURN = {"cpu-lane": 0, "simt-thread": 1, "cpu-table": 0, "simt-group": 1}
 LARGE, LARGEST = 9, 12
-"""Total momentum of (pq|P) from which the emulated GPU runs a class in one setting only (LARGE), and from which
+"""Total angular momentum of (pq|P) from which the emulated GPU runs a class in one setting only (LARGE), and from which
 classes do not run in Cartesian form without a GPU (LARGEST)."""
 
 

@@ -36,7 +36,7 @@ from oracle import Array, block_scale, mp_block, reference_block
 from sample import sample
 from tolerances import INTEGRAL_REL, SMALLEST
 
-REACH = {  # highest momentum of orbital and auxiliary shells; test_every_class.py covers higher ones
+REACH = {  # highest angular momentum of orbital and auxiliary shells; test_every_class.py covers higher ones
     "reference": (3, 4),
     "cpu-table": (4, 4),
     "cpu-lane": (2, 2),
@@ -55,7 +55,7 @@ def cases_of(name: str, form: str) -> list[Case]:
     to g, lower where each class needs its own kernel.
     """
     l_max, aux_max = REACH[name]
-    if not HAS_PYSCF:  # the NumPy reference would take minutes for higher momenta
+    if not HAS_PYSCF:  # the NumPy reference would take minutes for higher angular momenta
         l_max, aux_max = min(l_max, 3), min(aux_max, 4)
     if form == "both":
         limits = {"cpu-lane": (2, 1), "simt-thread": (2, 0)}.get(name, (3, 4))

@@ -51,7 +51,7 @@ def water() -> GaussianResult:
 
 
 def mixed_basis(pure: bool) -> tuple[Molecule, Basis]:
-    """All momenta to g, one general contraction, shells of two atoms that are not in order."""
+    """All angular momenta to g, one general contraction, shells of two atoms that are not in order."""
     pair = Molecule(["O", "H"], [[0.3, -0.2, 0.5], [-0.4, 0.9, 1.6]], charge=-1)
     shells = [Shell.from_table(a, l, [1.5 + a, 0.4], [[0.6], [0.5]], pure) for l in range(5) for a in (1, 0)]
     shells.append(Shell.from_table(0, 1, [2.5, 0.7], [[0.6, 0.1], [0.5, 0.9]], pure))

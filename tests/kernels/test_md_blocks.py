@@ -114,7 +114,7 @@ def test_blocks_are_counted() -> None:
 
 
 def test_auto_takes_blocks_where_tables_would_be_huge() -> None:
-    """McMurchie-Davidson between pairs of high momenta, the algorithm of ill-conditioned pairs."""
+    """McMurchie-Davidson between pairs of high angular momenta, the algorithm of ill-conditioned pairs."""
 
     def entry(request: Job, schedule: str = "auto") -> str:
         return Planner(schedule).plan(request).program.source.entry

@@ -49,10 +49,10 @@ def test_sample(row: Row) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("row", SAMPLE)
 def test_sample_on_a_gpu(row: Row) -> None:
-    here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
-    assert here.energy == pytest.approx(there.energy, abs=1e-9)
+    cpu, gpu = (calculate(row, backend) for backend in ("cpu", "cuda"))
+    assert cpu.energy == pytest.approx(gpu.energy, abs=1e-9)
     if row["gradient"] is not None:
-        assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
+        assert np.abs(cpu.gradient - gpu.gradient).max() < FORCE_CPU_CUDA
 
 
 def test_the_stored_comparison_is_complete() -> None:

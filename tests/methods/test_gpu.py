@@ -27,10 +27,10 @@ def both(**calculation: Any) -> list[Result]:
 @pytest.mark.parametrize("name", THESIS)
 def test_molecules_of_the_thesis(name: str) -> None:
     fitted = record("rhf_ccpvdz", molecule=name, auxbasis="cc-pvdz-jkfit", fitting="RI-J and RI-K")
-    here, there = (run_record(fitted, backend=backend) for backend in ("cpu", "cuda"))
-    assert here.converged and there.converged
-    assert abs(here.energy - there.energy) < SAME
-    assert abs(there.energy - fitted["energy"]) < 1e-8
+    cpu, gpu = (run_record(fitted, backend=backend) for backend in ("cpu", "cuda"))
+    assert cpu.converged and gpu.converged
+    assert abs(cpu.energy - gpu.energy) < SAME
+    assert abs(gpu.energy - fitted["energy"]) < 1e-8
 
 
 @pytest.mark.parametrize("method", ["uhf", "rohf"])
@@ -39,13 +39,13 @@ def test_molecules_of_the_thesis(name: str) -> None:
 def test_open_shells(name: str, fitting: str, method: str) -> None:
     mol = molecule(name)
     aux = basis("def2-universal-jkfit", mol) if fitting != "none" else None
-    here, there = both(
+    cpu, gpu = both(
         molecule=mol, method=method, basis=basis("cc-pvdz", mol), fitting=fitting, auxbasis=aux, gradient_tolerance=1e-6
     )
-    assert here.converged and there.converged
-    assert abs(here.energy - there.energy) < SAME
-    assert np.allclose(here.dipole, there.dipole, atol=1e-6)
-    assert here.s_squared == pytest.approx(there.s_squared, abs=1e-6)
+    assert cpu.converged and gpu.converged
+    assert abs(cpu.energy - gpu.energy) < SAME
+    assert np.allclose(cpu.dipole, gpu.dipole, atol=1e-6)
+    assert cpu.s_squared == pytest.approx(gpu.s_squared, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -56,16 +56,16 @@ def test_options(name: str, options: dict[str, Any]) -> None:
     """The linear algebra of small molecules is done in main memory, that of large ones on the GPU."""
     mol = molecule(name)
     aux = basis("cc-pvdz-jkfit", mol)
-    here, there = both(molecule=mol, method="rhf", basis=basis("cc-pvdz", mol), auxbasis=aux, **options)
-    assert here.converged and there.converged
-    assert abs(here.energy - there.energy) < SAME
+    cpu, gpu = both(molecule=mol, method="rhf", basis=basis("cc-pvdz", mol), auxbasis=aux, **options)
+    assert cpu.converged and gpu.converged
+    assert abs(cpu.energy - gpu.energy) < SAME
 
 
 def test_direct_with_incremental_fock_matrices() -> None:
     exact = record("rhf_sto3g_631gss", molecule="naphthalene", basis="6-31g**", cartesian=True)
-    here, there = (run_record(exact, backend=backend) for backend in ("cpu", "cuda"))
-    assert abs(here.energy - there.energy) < SAME
-    assert abs(there.energy - exact["energy"]) < 1e-8
+    cpu, gpu = (run_record(exact, backend=backend) for backend in ("cpu", "cuda"))
+    assert abs(cpu.energy - gpu.energy) < SAME
+    assert abs(gpu.energy - exact["energy"]) < 1e-8
 
 
 def test_mixed_precision() -> None:
@@ -81,7 +81,7 @@ def test_mixed_precision() -> None:
 def test_surroundings_and_properties() -> None:
     mol = molecule("phenol")
     charges = (np.array([0.4, -0.4]), np.array([[0.0, 0.0, 9.0], [3.0, 8.0, 0.0]]))
-    here, there = both(
+    cpu, gpu = both(
         molecule=mol,
         basis=basis("cc-pvdz", mol),
         auxbasis=basis("cc-pvdz-jkfit", mol),
@@ -89,16 +89,16 @@ def test_surroundings_and_properties() -> None:
         field=[0.0, 0.001, 0.002],
         gradient_tolerance=1e-6,
     )
-    assert abs(here.energy - there.energy) < SAME
-    assert np.allclose(here.mulliken_charges, there.mulliken_charges, atol=1e-6)
-    assert np.allclose(here.loewdin_charges, there.loewdin_charges, atol=1e-6)
-    assert np.allclose(here.dipole, there.dipole, atol=1e-6)
+    assert abs(cpu.energy - gpu.energy) < SAME
+    assert np.allclose(cpu.mulliken_charges, gpu.mulliken_charges, atol=1e-6)
+    assert np.allclose(cpu.loewdin_charges, gpu.loewdin_charges, atol=1e-6)
+    assert np.allclose(cpu.dipole, gpu.dipole, atol=1e-6)
 
 
 def test_stability_is_followed_on_a_gpu() -> None:
     """Stretched N2 leaves its restricted solution."""
     mol = cuanto.Molecule.from_string("2\n\nN 0 0 0\nN 0 0 2.0\n")
-    here, there = both(
+    cpu, gpu = both(
         molecule=mol,
         method="uhf",
         basis=basis("cc-pvdz", mol),
@@ -106,31 +106,31 @@ def test_stability_is_followed_on_a_gpu() -> None:
         stability="follow",
         gradient_tolerance=1e-6,
     )
-    assert here.converged and there.converged
-    assert abs(here.energy - there.energy) < SAME
+    assert cpu.converged and gpu.converged
+    assert abs(cpu.energy - gpu.energy) < SAME
 
 
 def test_a_checkpoint_of_the_cpu_starts_the_gpu(tmp_path: Any) -> None:
     mol = molecule("benzene")
     settings: dict[str, Any] = {"basis": basis("cc-pvdz", mol), "auxbasis": basis("cc-pvdz-jkfit", mol)}
-    here = cuanto.energy(mol, "rhf", **settings, backend="cpu")
-    there = cuanto.energy(mol, "rhf", **settings, backend="cuda", guess=here)
-    assert abs(here.energy - there.energy) < SAME
-    assert there.iterations < here.iterations
+    cpu = cuanto.energy(mol, "rhf", **settings, backend="cpu")
+    gpu = cuanto.energy(mol, "rhf", **settings, backend="cuda", guess=cpu)
+    assert abs(cpu.energy - gpu.energy) < SAME
+    assert gpu.iterations < cpu.iterations
 
 
 def test_several_arrays_come_back_together() -> None:
     device = get_backend("cuda")
     whole = device.xp.arange(12.0).reshape(3, 4)
     found = device.download([whole, whole.T, whole.sum(), whole[:, 1]])
-    for host, there in zip(found, (whole, whole.T, whole.sum(), whole[:, 1]), strict=True):
-        assert host.shape == there.shape and np.array_equal(host, device.to_host(there))
+    for host, on_gpu in zip(found, (whole, whole.T, whole.sum(), whole[:, 1]), strict=True):
+        assert host.shape == on_gpu.shape and np.array_equal(host, device.to_host(on_gpu))
 
 
 @pytest.mark.parametrize("method", ["uhf", "pbe"])
 def test_search_for_the_lowest_state(method: str) -> None:
     boron = cuanto.Molecule.from_string("2\n\nB 0 0 0\nB 0 0 1.59\n", multiplicity=3)
-    here, there = both(molecule=boron, method=method, basis=basis("def2-svp", boron), fitting="none")
-    assert here.converged and there.converged and abs(here.energy - there.energy) < SAME
+    cpu, gpu = both(molecule=boron, method=method, basis=basis("def2-svp", boron), fitting="none")
+    assert cpu.converged and gpu.converged and abs(cpu.energy - gpu.energy) < SAME
     points = 2 if method == "uhf" else 3
-    assert [note for note in there.notes if note.startswith(f"search: {points} starting points")]
+    assert [note for note in gpu.notes if note.startswith(f"search: {points} starting points")]

@@ -31,9 +31,9 @@ def test_sample(row: Row) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("row", SAMPLE)
 def test_sample_on_a_gpu(row: Row) -> None:
-    here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
-    assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
-    assert difference(row, there) < tolerance(row)
+    cpu, gpu = (calculate(row, backend) for backend in ("cpu", "cuda"))
+    assert np.abs(cpu.gradient - gpu.gradient).max() < FORCE_CPU_CUDA
+    assert difference(row, gpu) < tolerance(row)
 
 
 def test_the_stored_comparison_is_complete() -> None:

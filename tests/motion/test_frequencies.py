@@ -76,11 +76,11 @@ def test_intensities_are_derivatives_of_gradients_in_a_field() -> None:
     found, strength = water(), 1e-3
     slopes = []
     for axis in np.eye(3):
-        there, back = (
+        plus, minus = (
             cuanto.gradient(WATER, **HF, field=sign * strength * axis, gradient_tolerance=1e-9).gradient
             for sign in (1, -1)
         )
-        slopes.append(-(there - back).reshape(-1) / (2 * strength))
+        slopes.append(-(plus - minus).reshape(-1) / (2 * strength))
     assert np.allclose(np.array(slopes).T, found.second_derivatives.dipole_derivatives, atol=2e-4)
 
 

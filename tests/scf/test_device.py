@@ -26,7 +26,7 @@ from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.occupations import Aufbau, Fermi
 from cuanto.scf.orthogonal import make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.search import search
+from cuanto.scf.run import run_scf
 from cuanto.scf.secants import Secants
 from cuanto.scf.stability import lowest_mode
 from cuanto.scf.state import State
@@ -241,7 +241,7 @@ def test_secants_stay_where_the_algebra_is(
         problem, start = problem_on(device, name, method)
         S_pq = device.to_device(matrices(name)[2])
         common = (ScfOptions(stability="none"), Full(problem.frame), Criteria(1e-9, 1e-6), S_pq)
-        states = list(search(problem, start, *common, secants))
+        states = list(run_scf(problem, start, *common, secants))
         assert states[-1].converged and len(secants)
         counts.append(len(states))
         energies.append(states[-1].energy)

@@ -149,7 +149,7 @@ def test_when_an_accelerator_gives_up() -> None:
         for n, (energy, gradient) in enumerate(zip(energies, gradients, strict=True)):
             mine.history.absorb(mine.history.push(np.eye(2), gradient * np.eye(2), np.eye(2)))
             mine.next(np.eye(2), energy, gradient)
-            if mine.lost:
+            if mine.failed:
                 return n + 1
         return 0
 
@@ -295,8 +295,8 @@ def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
     x /= np.linalg.norm(x)
 
     def energy(t: float) -> float:
-        levels = problem.levels(found.occupations)
-        sets = rotations.rotate_spins(found.coefficients, levels, rotations.split_angles(t * x, levels), np)
+        n_km = problem.orbital_occupations(found.occupations)
+        sets = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np)
         rotated = np.stack([sets[min(s, len(sets) - 1)] for s in range(2)])
         D = (rotated * found.occupations[:, None, :]) @ rotated.transpose(0, 2, 1)
         return float(sum(fock(problem, Density(D, None))[0]))

@@ -44,10 +44,10 @@ def test_curvature_of_a_functional_is_the_second_derivative(method: str, multipl
     hessian = Hessian(problem, found.state)
     rng = np.random.default_rng(2)
     x, y = (vector / np.linalg.norm(vector) for vector in rng.normal(size=(2, len(hessian.diagonal))))
-    levels = problem.levels(found.occupations)
+    n_km = problem.orbital_occupations(found.occupations)
 
     def energy(t: float) -> float:
-        C = rotations.rotate_spins(found.coefficients, levels, rotations.split_angles(t * x, levels), np)
+        C = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np)
         return float(sum(fock(problem, Density((C * found.occupations[:, None, :]) @ C.transpose(0, 2, 1), None))[0]))
 
     h, product = 0.02, hessian(x)

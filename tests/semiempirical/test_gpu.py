@@ -36,10 +36,10 @@ def test_heats_and_gradients(name: str, method: str) -> None:
 def test_all_elements(name: str, method: str) -> None:
     """Heats of the reference, energies and gradients of the CPU; both programs find the same of several states."""
     mol, options = molecule(name, method), {"energy_tolerance": 1e-11, "gradient_tolerance": 1e-8}
-    here, there = (run(mol, method, backend, **options) for backend in ("cpu", "cuda"))
-    assert there.converged and abs(here.energy - there.energy) < 1e-9
-    assert abs(there.heat_of_formation - values(name, method)["heat_of_formation_kcal_mol"]) < 1e-5
-    assert np.abs(here.gradient - there.gradient).max() < 1e-7
+    cpu, gpu = (run(mol, method, backend, **options) for backend in ("cpu", "cuda"))
+    assert gpu.converged and abs(cpu.energy - gpu.energy) < 1e-9
+    assert abs(gpu.heat_of_formation - values(name, method)["heat_of_formation_kcal_mol"]) < 1e-5
+    assert np.abs(cpu.gradient - gpu.gradient).max() < 1e-7
 
 
 def test_batches_of_all_elements() -> None:
@@ -55,15 +55,15 @@ def test_batches_of_all_elements() -> None:
 @pytest.mark.parametrize("options", DIAGONALISERS.values(), ids=DIAGONALISERS)
 def test_every_diagonaliser(name: str, options: dict[str, str]) -> None:
     mol = timing_geometry(name)
-    here, there = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda", **options)
-    assert there.converged and abs(here.energy - there.energy) < 1e-9
+    cpu, gpu = run(mol, "pm6", "cpu"), run(mol, "pm6", "cuda", **options)
+    assert gpu.converged and abs(cpu.energy - gpu.energy) < 1e-9
 
 
 def test_large_energies_do_not_suffer_from_rounding() -> None:
     """256 waters: terms of 2e5 Hartree cancel before the sum is rounded."""
     mol = water_cluster(256)
-    here, there = (run(mol, "pm6", backend, **TIGHT) for backend in BOTH)  # by default 2e-10 are left of the SCF
-    assert there.converged and abs(here.energy - there.energy) < 1e-10
+    cpu, gpu = (run(mol, "pm6", backend, **TIGHT) for backend in BOTH)  # by default 2e-10 are left of the SCF
+    assert gpu.converged and abs(cpu.energy - gpu.energy) < 1e-10
 
 
 def test_single_precision_first() -> None:
@@ -82,9 +82,9 @@ def test_recomputed_integrals() -> None:
 
 def test_batches() -> None:
     mixed = [molecule(name) for name in ("glycine", "CH3", "glycine", "CH3SH", "ICl", "O2")]
-    here = energies(mixed, "pm6", backend="cpu", gradient=True, gradient_tolerance=1e-6, workers=0)
-    there = energies(mixed, "pm6", backend="cuda", gradient=True, gradient_tolerance=1e-6, workers=0)
-    for one, other in zip(here, there, strict=True):
+    cpu = energies(mixed, "pm6", backend="cpu", gradient=True, gradient_tolerance=1e-6, workers=0)
+    gpu = energies(mixed, "pm6", backend="cuda", gradient=True, gradient_tolerance=1e-6, workers=0)
+    for one, other in zip(cpu, gpu, strict=True):
         assert other.converged and abs(one.energy - other.energy) < 1e-9
         assert one.gradient is not None and other.gradient is not None
         assert np.abs(one.gradient - other.gradient).max() < 1e-6

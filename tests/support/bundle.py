@@ -1,4 +1,4 @@
-"""A bundle: one shell of every momentum, so that one call of an integral function covers every class."""
+"""A bundle: one shell of every angular momentum, so that one call of an integral function covers every class."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def assert_blocks(got: Array, exact: Array, basis: Basis) -> None:
 
 
 def four_shells(momenta: tuple[int, ...], pure: bool, primitives: int, columns: int = 1) -> tuple[list[Shell], Array]:
-    """One shell of each momentum, each at another position."""
+    """One shell of each angular momentum, each at another position."""
     rng = np.random.default_rng([*momenta, pure, primitives])
     shells = []
     for l in momenta:
@@ -76,7 +76,7 @@ def four_shells(momenta: tuple[int, ...], pure: bool, primitives: int, columns: 
 
 
 def block(device: Backend | None, shells: list[Shell], centres: Array, algorithm: str = "auto") -> Array:
-    """(ab|cd) of four shells, without the other blocks of their basis (but for pairs of equal momenta)."""
+    """(ab|cd) of four shells, without the other blocks of their basis (but for pairs of equal angular momenta)."""
     assert device is not None
 
     def pair(i: int, j: int) -> tuple[list[BraBatch], int, int]:

@@ -193,7 +193,7 @@ class _Distribution:
 
 
 def mp_block(operator: str, shells: Shells, centres: Centres, **extra: ArrayLike) -> Array:
-    """The same block with forty digits, rounded at the end. Use few primitives: high momenta take seconds."""
+    """The same block with forty digits, rounded at the end. Use few primitives: high angular momenta take seconds."""
     with mp.workdps(DIGITS):
         total: Any = 0
         for numbers in product(*(range(shell.nprim) for shell in shells)):

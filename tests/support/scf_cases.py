@@ -38,6 +38,7 @@ WATER = "3\n\nO 0.0 0.1 0.117\nH 0.2 0.757 -0.469\nH 0.0 -0.757 -0.469\n"
 
 PI = "2Pi stationary point, internally unstable"
 LOWER = "lower solution after following the internal instability"
+"""Labels of records."""
 DOWNHILL: dict[str, Any] = {
     "accelerator": "descent",
     "stability": "follow",

@@ -53,7 +53,7 @@ def forget_compiler() -> Iterator[None]:
 
 
 def some_basis(l_max: int = 2, count: int = 2) -> Basis:
-    """`count` shells of every momentum to `l_max`."""
+    """`count` shells of every angular momentum to `l_max`."""
     rng = np.random.default_rng(3)
     momenta = [l for l in range(l_max + 1) for _ in range(count)]
     shells = [

@@ -86,7 +86,7 @@ def scene_of(stored: dict[str, Any], setting: str, form: str) -> Scene:
 
 
 def classes(operator: str) -> list[tuple[int, ...]]:
-    """All classes; a pair of shells has the higher momentum first."""
+    """All classes; a pair of shells has the higher angular momentum first."""
     if operator == "2c":
         return list(product(range(AUX_MAX + 1), repeat=2))
     pairs: list[tuple[int, ...]] = list(product(range(L_MAX + 1), repeat=2))

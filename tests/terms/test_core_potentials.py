@@ -51,9 +51,9 @@ def test_energy_and_gradient_against_pyscf(charge: int) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("charge", [0, 1])
 def test_cpu_and_cuda_agree(charge: int) -> None:
-    here, there = run(charge), run(charge, "cuda")
-    assert there.energy == pytest.approx(here.energy, abs=CPU_CUDA)
-    np.testing.assert_allclose(there.gradient, here.gradient, rtol=0, atol=FORCE_CPU_CUDA)
+    cpu, gpu = run(charge), run(charge, "cuda")
+    assert gpu.energy == pytest.approx(cpu.energy, abs=CPU_CUDA)
+    np.testing.assert_allclose(gpu.gradient, cpu.gradient, rtol=0, atol=FORCE_CPU_CUDA)
 
 
 def test_the_term_belongs_to_bases_with_potentials() -> None:

@@ -177,7 +177,7 @@ def test_fitted_exchange_in_passes(share: float) -> None:
 
 
 def shells_to(l_max: int, backend: Backend) -> tuple[Basis, Any]:
-    """Contracted shells of every momentum on three atoms, and a symmetric matrix."""
+    """Contracted shells of every angular momentum on three atoms, and a symmetric matrix."""
     rng = np.random.default_rng(9)
     shells = [random_shell(rng, l, nprim=2, ncol=1, pure=l % 2 == 0) for l in range(l_max + 1)]
     placed = [replace(shell, atom=k % 3) for k, shell in enumerate(shells)]

@@ -36,12 +36,12 @@ def test_sample(row: Row) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("row", SAMPLE)
 def test_sample_on_a_gpu(row: Row) -> None:
-    here, there = (calculate(row, backend) for backend in ("cpu", "cuda"))
-    assert there.energy == pytest.approx(here.energy, abs=max(CPU_CUDA, 1e-12 * abs(here.energy)))
-    assert there.energy == pytest.approx(row["energy"], abs=energy_tolerance(row))
+    cpu, gpu = (calculate(row, backend) for backend in ("cpu", "cuda"))
+    assert gpu.energy == pytest.approx(cpu.energy, abs=max(CPU_CUDA, 1e-12 * abs(cpu.energy)))
+    assert gpu.energy == pytest.approx(row["energy"], abs=energy_tolerance(row))
     if row["gradient"] is not None:
-        assert np.abs(here.gradient - there.gradient).max() < FORCE_CPU_CUDA
-        assert (gradient_difference(row, there) or 0.0) < GRADIENT
+        assert np.abs(cpu.gradient - gpu.gradient).max() < FORCE_CPU_CUDA
+        assert (gradient_difference(row, gpu) or 0.0) < GRADIENT
 
 
 def test_the_stored_comparison_is_complete() -> None:

@@ -115,7 +115,7 @@ class Occupation:
     def _check(self) -> None:
         given = f"{len(self.closed)} symmetries with closed and {len(self.open)} with open shells"
         matching = 1 <= len(self.closed) <= len(SPECIES) and len(self.open) == len(self.closed)
-        require(matching, f"{given} were given: both lists have the same length, 1 to {len(SPECIES)}")
+        require(matching, f"{given} were given: both lists must have the same length, 1 to {len(SPECIES)}")
         require(min(self.closed) >= 0, f"closed shells {self.closed}: give non-negative numbers")
         labels = [SPECIES[i].label for i in self.open_symmetries]
         given = f"open shells {labels or 'none'} and {len(self.configurations)} configurations"

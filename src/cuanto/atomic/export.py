@@ -47,7 +47,7 @@ def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") ->
 class Contraction:
     """A contraction to the occupied orbitals of the atom, with scalar relativity (`x2c`) or without.
 
-    The `diffuse` most diffuse primitives of each momentum are added.
+    The `diffuse` most diffuse primitives of each angular momentum are added.
     """
 
     diffuse: int = 1
@@ -95,7 +95,7 @@ def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1, so
 
 
 def _electrons_by_momentum(atom: Atom) -> list[float]:
-    """Electrons in s, p, d, ... shells, up to the last occupied momentum."""
+    """Electrons in s, p, d, ... shells, up to the last occupied angular momentum."""
     numbers = [0.0] * (SPECIES[atom.basis.nsym - 1].l + 1)
     for species, shells in zip(SPECIES, atom.occupation.closed, strict=False):
         numbers[species.l] += shells * species.capacity

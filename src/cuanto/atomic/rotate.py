@@ -27,8 +27,11 @@ SAME_SPACE = 1e-4
 
 @dataclass
 class SpinorRotations:
-    """Spinors of a symmetry: closed, open, of negative energy, the rest. `eigenvectors` diagonalises F; `steps` counts
-    the rotations that replaced it."""
+    """Spinors of a symmetry, in this order: closed, open, of negative energy, the rest.
+
+    Numbers of spinors: `closed`, `shells` (closed and open) and `negative`. `eigenvectors` diagonalises F; `steps`
+    counts the rotations that replaced it.
+    """
 
     eigenvectors: Callable[[Array], Array]
     closed: int

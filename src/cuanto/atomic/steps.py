@@ -23,7 +23,7 @@ Parameters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Trial:
-    """A set to optimise: ranges by momentum, and candidate starting parameters, of which the best are used.
+    """A set to optimise: ranges by angular momentum, and candidate starting parameters, of which the best are used.
 
     A trial with a `name` is not an optimisation, but the energy of the set of that name.
     """
@@ -85,7 +85,7 @@ Batches = Generator[list[Trial], list[Outcome], SearchResult]
 
 @dataclass
 class Chain:
-    """The search of one element. `occupied`: number of shells by momentum, s first; no range may be shorter."""
+    """The search of one element. `occupied`: number of shells by angular momentum, s first; no range may be shorter."""
 
     element: str
     occupied: tuple[int, ...]

@@ -32,7 +32,7 @@ GENERATED_SMALLEST = (0.012, 0.018, 0.028, 0.06, 0.1)
 GENERATED_LARGEST = ((4e5, 0.0), (100.0, 4.0), (2.0, 3e-3), (0.5, 4e-5), (0.3, 0.0))
 """a and b of the largest exponent a Z^2 + b Z^4, by momentum: hydrogenic, and relativistic growth near the nucleus."""
 TIGHTEST = 5e8
-"""Largest exponent of any momentum: narrower functions lie inside the nucleus."""
+"""Largest exponent of any angular momentum: narrower functions lie inside the nucleus."""
 POINT_LARGEST = (1e9, 15.0)
 """a and b of the largest exponent a 10^(Z/b) of s and p around a point nucleus, where j = 1/2 is singular."""
 
@@ -147,7 +147,7 @@ def nearest_set(symbol: str) -> WellTempered:
 
 
 def generated_set(symbol: str, l_max: int, point: bool = False) -> WellTempered:
-    """An even-tempered set for any element: exponents alpha beta^(k-1), of which every momentum has a range.
+    """An even-tempered set for any element: exponents alpha beta^(k-1), of which every angular momentum has a range.
 
     The smallest and largest exponents cause relative errors of about 1e-9 in the energy, the ratio 1.85 of about 1e-8
     (docs/develop/atom_notes.md). `point`: with tighter functions for a point nucleus.

@@ -92,7 +92,7 @@ class Linalg(Protocol):
         """Replace rows by rows L^T; L is a lower `triangle` or a full matrix."""
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
-        """Write the rows `one` times L^T to the rows `one` and to the rows `other`."""
+        """Set rows[one] and rows[other] to rows[one] L^T; `one` and `other` are lists of row numbers."""
 
 
 SUM_PARTS = 16

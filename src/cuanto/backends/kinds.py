@@ -11,7 +11,7 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends.base import Job
-from cuanto.backends.programs import ClassTables, class_cost, class_tables, kept_source
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source
 from cuanto.kernels import md_blocks
 from cuanto.kernels.build import unrolled
 from cuanto.kernels.schedule.loops import by_loops
@@ -67,7 +67,7 @@ class Kind:
         known = self._sources.get((real, consumer))
         if known is None:
             spec = KernelSpec(*self._class, "thread", real, self.at_once, consumer=consumer)
-            known = self._sources[real, consumer] = kept_source(spec)
+            known = self._sources[real, consumer] = load_or_make_source(spec)
         return known
 
 

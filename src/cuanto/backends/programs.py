@@ -100,9 +100,9 @@ def cost_is_known(operator: str, bra: Shells, ket: Shells, algorithm: str) -> bo
     return _cost_path(operator, bra, ket, algorithm).exists()
 
 
-def kept_source(spec: KernelSpec) -> Source:
-    """The text of a straight-line kernel from the disk if it is there: generating it takes longer than reading."""
-    found = stored_source(spec)
+def load_or_make_source(spec: KernelSpec) -> Source:
+    """The text of a straight-line kernel from the disk; generated and stored if it is not there."""
+    found = load_source(spec)
     if found is not None:
         return found
     source = source_of(spec)
@@ -110,7 +110,7 @@ def kept_source(spec: KernelSpec) -> Source:
     return source
 
 
-def stored_source(spec: KernelSpec) -> Source | None:
+def load_source(spec: KernelSpec) -> Source | None:
     """The text of a straight-line kernel if it is on the disk."""
     try:
         values = json.loads(disk.read(_source_path(spec)) or b"")
@@ -123,7 +123,7 @@ def _source_path(spec: KernelSpec) -> Path:
     return disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
 
 
-def kept_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+def load_or_make_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """An array from the disk; it is made, and stored, if it is not there or damaged."""
     path = disk.file_path(f"{name}.npy")
     try:

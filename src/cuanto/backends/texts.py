@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from cuanto.backends.background import LATER, Background, ready
 from cuanto.backends.base import Backend, Program
-from cuanto.backends.programs import cost_is_known, kept_source, stored_source
+from cuanto.backends.programs import cost_is_known, load_or_make_source, load_source
 from cuanto.kernels.spec import KernelSpec
 
 Request = Future[Program | None]
@@ -32,12 +32,12 @@ def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], 
         return known[spec]
 
     def make() -> Program | None:
-        return backend.compile(kept_source(spec), later=True) if worthwhile() else None
+        return backend.compile(load_or_make_source(spec), later=True) if worthwhile() else None
 
     if cost_is_known(spec.operator, spec.bra, spec.ket, spec.algorithm):
         if not worthwhile():
             return _done(None)
-        if stored_source(spec) is not None:
+        if load_source(spec) is not None:
             return known.setdefault(spec, _done(make()))
     known[spec] = _background.submit(make, LATER)
     return known[spec]

@@ -1,6 +1,6 @@
 """A basis set on the atoms of a molecule: shells in AO order.
 
-Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one momentum as in the
+Order of the functions: atoms as in the molecule; on each atom s, p, d, ..., within one angular momentum as in the
 source; in a shell the contraction is the outer index, the component the inner one. docs/reference/conventions.md has
 the rest.
 """
@@ -254,7 +254,7 @@ def _check_table(table: ElementTable, name: str) -> None:
 
 
 def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:
-    """Normalised shells of one element (atom 0), sorted by momentum, otherwise in the order of the source.
+    """Normalised shells of one element (atom 0), sorted by angular momentum, otherwise in the order of the source.
 
     s and p functions are the same in both kinds and carry the flag of the whole basis, `overall`.
     """

@@ -12,8 +12,8 @@ from cuanto.basis.shell import Shell, normalised_coefficients, tabulated_coeffic
 def decontract(basis: Basis) -> tuple[Basis, Array]:
     """Normalised primitives of a basis, and C_kp: basis function p = sum_k C_kp primitive function k.
 
-    Primitives with the same atom, momentum and exponent are merged. There is one shell, with a column for each
-    primitive, for every atom and momentum; shells are sorted by momentum first.
+    Primitives with the same atom, angular momentum and exponent are merged. There is one shell, with a column for each
+    primitive, for every atom and angular momentum; shells are sorted by angular momentum first.
     """
     members: dict[tuple[int, bool, int], list[int]] = {}
     for number, shell in enumerate(basis.shells):

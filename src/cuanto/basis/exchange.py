@@ -43,12 +43,12 @@ def _key(name: str) -> str:
 
 
 def knows(name: str) -> bool:
-    """Whether the Exchange has a set of this name."""
+    """Whether the Basis Set Exchange has a set of this name."""
     return _key(name) in _catalogue()
 
 
 def elements_of(name: str) -> frozenset[str]:
-    """Symbols of the elements that a set of the Exchange has; empty when there is no such set."""
+    """Symbols of the elements in a set of the Basis Set Exchange; empty when there is no such set."""
     entry = _catalogue().get(_key(name))
     if entry is None:
         return frozenset()
@@ -57,7 +57,7 @@ def elements_of(name: str) -> frozenset[str]:
 
 
 def auxiliary_of(name: str, role: str) -> str | None:
-    """The fitting set that the Exchange recommends for an orbital basis, role 'jkfit' or 'jfit'."""
+    """The fitting set that the Basis Set Exchange recommends for an orbital basis, role 'jkfit' or 'jfit'."""
     entry = _catalogue().get(_key(name))
     names = entry["auxiliaries"].get(role) if entry else None
     return str(names if isinstance(names, str) else names[0]) if names else None

@@ -1,4 +1,4 @@
-"""Sources of basis sets: files, the folders of CUANTO_BASIS_PATH, the data of the package, the Exchange.
+"""Sources of basis sets: files, the folders of CUANTO_BASIS_PATH, the package's data, the Basis Set Exchange.
 
 A set `6-31G**` is looked for as `6-31gss.O.nw` (one element) and `6-31gss.nw` (many) in every folder: lower
 case, `s` for `*`, `p` for `+`. The first source that has the element wins.
@@ -27,7 +27,7 @@ _DATA = Path(__file__).parent / "data"
 
 
 def is_file(source: BasisSource) -> bool:
-    """Whether the source is a file; a slash alone does not tell, since names of the Exchange may contain one."""
+    """Whether the source is a file: by its suffix, or because it exists. Names of basis sets may contain a slash."""
     if not isinstance(source, str):
         return True
     has_folder = os.sep in source and os.path.isfile(source)
@@ -35,7 +35,7 @@ def is_file(source: BasisSource) -> bool:
 
 
 def names_file(text: str, folder: str = "") -> bool:
-    """Whether an untrusted text means a file, perhaps one in `folder`; names of sets may contain a slash."""
+    """Whether a text from untrusted input could reach a file, by any path or as a name in `folder`."""
     if (parts := split_names(text)) is not None:
         return any(names_file(part, folder) for part in parts.values())
     looks_like_path = text.startswith((".", "~", os.sep)) or ".." in Path(text).parts
@@ -75,8 +75,9 @@ def _with_canonical_name(source: BasisSource) -> BasisSource:
 
 def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
     """Tables of all these elements from one name or file."""
-    symbols, name = list(symbols), os.path.expanduser(os.fspath(source)) if is_file(source) else os.fspath(source)
+    symbols, name = list(symbols), os.fspath(source)
     if is_file(source):
+        name = os.path.expanduser(name)
         tables = read_basis_file(name)
     else:
         tables = {symbol: table for symbol in symbols if (table := find(name, symbol)) is not None}

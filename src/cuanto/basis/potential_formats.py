@@ -24,7 +24,7 @@ class PotentialParts:
         self.spin_orbit = False
 
     def begin(self, l: int) -> None:
-        """Start the part of a momentum, or the local one; rows that follow belong to it."""
+        """Start the part of an angular momentum, or the local one; rows that follow belong to it."""
         require(l not in self.parts, f"a second potential of {'the local part' if l < 0 else ANGULAR_LETTERS[l]}")
         self.current = self.parts[l] = []
 

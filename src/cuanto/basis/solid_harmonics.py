@@ -48,7 +48,7 @@ def solid_harmonic_matrix(l: int) -> Array:
 
 @cache
 def shell_matrix(l: int, pure: bool) -> Array:
-    """Rows: the components of a shell of momentum l; columns: monomials. AO = R(r)/r^l times this polynomial.
+    """Rows: the components of a shell of angular momentum l; columns: monomials. AO = R(r)/r^l times this polynomial.
 
     Cartesian shells of l >= 2 carry no angular factor (the convention of libcint), s and p have unit norm.
     """

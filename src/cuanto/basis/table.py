@@ -44,7 +44,7 @@ def momenta(letters: str) -> tuple[int, ...]:
 
 
 def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None) -> list[ShellTable]:
-    """Shells from rows 'exponent coefficients ...'. A combined shell (SP) has one column for each momentum.
+    """Shells from rows 'exponent coefficients ...'. A combined shell (SP) has one column for each angular momentum.
 
     Shells that are zero throughout, such as the p part of a padded SP shell, are left out.
     """
@@ -57,7 +57,10 @@ def split_shell(ls: tuple[int, ...], rows: list[list[float]], pure: bool | None)
     exponents = tuple(row[0] for row in rows)
     low, high = min(exponents), max(exponents)
     possible = low >= EXPONENTS[0] and high <= EXPONENTS[1]
-    require(possible, f"exponents from {low:.3g} to {high:.3g}: {EXPONENTS[0]:g} to {EXPONENTS[1]:g} are possible")
+    require(
+        possible,
+        f"exponents from {low:.3g} to {high:.3g} are not all between {EXPONENTS[0]:g} and {EXPONENTS[1]:g}",
+    )
     require(
         len(rows) <= MAX_PRIMITIVES, f"a shell of {len(rows)} primitives is too large: the limit is {MAX_PRIMITIVES}"
     )

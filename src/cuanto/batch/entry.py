@@ -40,8 +40,8 @@ class Entry:
         """Key of the result in a journal: a hash of everything it depends on."""
         model = self.model
         assert self.molecule is not None and model.method is not None
-        whole = model.settings or model.driver == HESSIAN
-        task = [model.driver, dict(model.settings)] if whole else [model.gradient]
+        single_point = not model.settings and model.driver != HESSIAN
+        task = [model.gradient] if single_point else [model.driver, dict(model.settings)]
         return calculation_key(self.molecule, model.method, model.basis, model.keywords, *task)
 
 

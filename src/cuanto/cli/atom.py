@@ -12,6 +12,7 @@ import typer
 
 from cuanto.cli.arguments import Device, Verbose, parse_options
 from cuanto.cli.calculate import NOT_CONVERGED
+from cuanto.cli.lines import print_error
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,12 +58,22 @@ Charge = Annotated[int | None, typer.Option(help="Charge of the ion.")]
 ModelName = Annotated[NucleusModel | None, _flag(NUCLEUS_HELP, "--nucleus", panel=CALCULATION)]
 Radius = Annotated[float | None, _text("FM", RADIUS_HELP, "--nuclear-radius", panel=CALCULATION)]
 Parameters = Annotated[
-    str | None, _text("A,B,D,G", "alpha,beta,delta,gamma. \\[default: those of the basis]", panel=CALCULATION)
+    str | None,
+    _text(
+        "A,B,D,G", "alpha,beta,delta,gamma of a well-tempered set. \\[default: those of the basis]", panel=CALCULATION
+    ),
 ]
 Ranges = Annotated[
-    str | None, _text("RANGES", "Such as 's(1:18)p(3:9)'. \\[default: those of the basis]", panel=CALCULATION)
+    str | None,
+    _text(
+        "RANGES",
+        "First and last exponent of each angular momentum, such as 's(1:18)p(3:9)'. \\[default: those of the basis]",
+        panel=CALCULATION,
+    ),
 ]
-Pool = Annotated[bool, _flag("Use one K, the largest last index, for all symmetries.", "--pool", panel=CALCULATION)]
+Pool = Annotated[
+    bool, _flag("Compute all exponents from the largest last index of any symmetry.", "--pool", panel=CALCULATION)
+]
 SpeedOfLight = Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=CALCULATION)]
 NonRelativistic = Annotated[
     bool,
@@ -77,6 +88,7 @@ Backend = Annotated[Device, typer.Option(help="auto: the GPU if there is one, el
 Optimise = Annotated[bool, _flag("Optimise the well-tempered set.", "--optimise", "--optimize", panel=OPTIMISATION)]
 OptimiserName = Annotated[Optimiser, _flag(OPTIMISER_HELP, "--optimiser", "--optimizer", panel=OPTIMISATION)]
 FormerName = Annotated[Optimiser | None, typer.Option("--method", hidden=True)]
+"""The name that --optimiser had; it works until the next release, with a warning."""
 MaxEvaluations = Annotated[
     int | None, typer.Option(help="Maximum number of energy evaluations.", min=1, rich_help_panel=OPTIMISATION)
 ]
@@ -96,6 +108,14 @@ Diffuse = Annotated[
 Plot = Annotated[Path | None, _text("FILE", "Plot of the radial densities (.png, .pdf, .svg).", panel=FILES)]
 PlotOptimisation = Annotated[Path | None, _text("FILE", "Plot of the convergence of the optimisation.", panel=FILES)]
 Quiet = Annotated[bool, _flag("Print the energy only.", "--quiet", "-q")]
+
+
+def choose_optimiser(optimiser: Optimiser, former: Optimiser | None) -> str:
+    """Name of the optimiser, which may have been given by the former name of its option."""
+    if former is None:
+        return optimiser.value
+    print_error(f"--method is deprecated and will be removed: write --optimiser {former.value}")
+    return former.value
 
 
 def atom(
@@ -151,7 +171,7 @@ def atom(
     output.print_heading(console, job)
     optimum = None
     if wanted:
-        optimum = optimise_job(console, job, device, (method or optimiser).value, max_evaluations, log)
+        optimum = optimise_job(console, job, device, choose_optimiser(optimiser, method), max_evaluations, log)
         job = replace(job, basis=optimum.basis)
     result = _solve(console, job, device)
     files.write(job, result, optimum, device)

@@ -20,6 +20,7 @@ from cuanto.cli.atom import (
     NucleusModel,
     Optimiser,
     OptimiserName,
+    choose_optimiser,
 )
 from cuanto.cli.calculate import NOT_CONVERGED
 
@@ -29,7 +30,7 @@ Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 def basis_search(
     elements: Annotated[str, typer.Option("--elements", "-e", help="Elements, such as Ne,Ar,Kr or He-Ne.")],
     threshold: Annotated[
-        str, typer.Option(help="Relative error, or 'table': that of the set in the table of the thesis.")
+        str, typer.Option(help="Relative error, or 'table': that of the tabulated well-tempered set.")
     ] = "5e-9",
     size: Annotated[int, typer.Option(help="Initial number of functions of every angular momentum.")] = 40,
     scan: Annotated[
@@ -40,7 +41,8 @@ def basis_search(
         list[str] | None, typer.Option(help="Configuration, such as 'Cr=[Ar] 3d5 4s1'; may be repeated.")
     ] = None,
     reference: Annotated[
-        list[str] | None, typer.Option(help="Energy limit, such as Ne=-128.6919305; computed by default.")
+        list[str] | None,
+        typer.Option(help="Energy at the basis-set limit, such as Ne=-128.6919305; computed by default."),
     ] = None,
     optimiser: OptimiserName = Optimiser.AUTO,
     method: FormerName = None,
@@ -80,7 +82,7 @@ def basis_search(
             symbol: optimisation.parse_number(text, -1e6, 0, "reference", "a negative energy in Hartree")
             for symbol, text in optimisation.parse_pairs(reference, "reference", symbols)
         },
-        method=(method or optimiser).value,
+        method=choose_optimiser(optimiser, method),
         trust=TrustRegion(maxfun=max_evaluations),
         retries=retries,
         backend=backend.value,

@@ -80,10 +80,8 @@ HESSIAN_FLAGS = {
 CONDITION_FLAGS = {
     "temperature": _flag(THERMOCHEMISTRY, float, "Temperature, K. \\[default: 298.15]", "--temperature", "-T"),
     "pressure": _flag(THERMOCHEMISTRY, float, "Pressure, atm. \\[default: 1]"),
-    "scale": _flag(THERMOCHEMISTRY, float, "Factor of all wavenumbers. \\[default: 1]"),
-    "symmetry_number": _flag(
-        THERMOCHEMISTRY, int, "Symmetry number of the rotations. \\[default: from the point group]"
-    ),
+    "scale": _flag(THERMOCHEMISTRY, float, "Scale factor for all wavenumbers. \\[default: 1]"),
+    "symmetry_number": _flag(THERMOCHEMISTRY, int, "Rotational symmetry number. \\[default: from the point group]"),
     "degeneracy": _flag(THERMOCHEMISTRY, int, "Degeneracy of the electronic state. \\[default: the multiplicity]"),
     "entropy": _flag(
         THERMOCHEMISTRY, str, "quasi-rrho (low modes as rotors) or rrho. \\[default: quasi-rrho]", metavar="MODEL"
@@ -105,11 +103,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per m
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """Settings of `cuanto frequencies`: isotopes, conditions of thermochemistry, and arguments of the work."""
+    """Settings of `cuanto frequencies`; `conditions` of thermochemistry.
+
+    `hessian`: arguments of the calculation of the Hessian, such as step and workers.
+    """
 
     isotopes: Mapping[int | str, str | float] = field(default_factory=dict)
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    work: Mapping[str, Any] = field(default_factory=dict)
+    hessian: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Analysis:
@@ -121,18 +122,18 @@ class Analysis:
         return cls(
             isotopes=parse_isotopes(isotopes) if isinstance(isotopes, str) else isotopes,
             conditions={name: value for name, value in given.items() if name in CONDITIONS},
-            work={name: value for name, value in given.items() if name not in CONDITIONS},
+            hessian={name: value for name, value in given.items() if name not in CONDITIONS},
         )
 
 
 @with_options(last={**HESSIAN_FLAGS, **CONDITION_FLAGS, **FILE_FLAGS, **TABLE})
 def frequencies(molecules: Molecules, quiet: Quiet = False, **flags: Any) -> None:
     out, workers, scheduler = (flags[name] for name in TABLE)
-    work = ("step", "symmetry", "follow_imaginary", *(("workers", "scheduler") if out is None else ()))
+    hessian = ("step", "symmetry", "follow_imaginary", *(("workers", "scheduler") if out is None else ()))
     analysis = Analysis(
         isotopes=parse_isotopes(flags["isotopes"]),
         conditions=given(flags, CONDITION_FLAGS),
-        work=given(flags, work),
+        hessian=given(flags, hessian),
     )
     job = job_given(flags, sources=molecules, driver="hessian", outputs=given(flags, FILE_FLAGS), quiet=quiet)
     status = run_frequencies(job, analysis) if out is None else _run_many(job, analysis, out, workers, scheduler)
@@ -144,7 +145,7 @@ frequencies.__doc__ = SUMMARY
 
 
 def parse_isotopes(text: str | None) -> dict[int | str, str | float]:
-    """Isotopes of `2=D,C=13C`."""
+    """Parse isotopes such as `2=D,C=13C`."""
     found: dict[int | str, str | float] = {}
     for part in (text or "").split(","):
         atom, equals, isotope = (word.strip() for word in part.partition("="))
@@ -163,7 +164,7 @@ def _run_many(job: Job, analysis: Analysis, out: Path, workers: int | None, sche
     from cuanto.motion.thermochemistry import Conditions
 
     Conditions(**analysis.conditions)  # reports wrong values once, not for every molecule
-    settings = {**analysis.conditions, **analysis.work}
+    settings = {**analysis.conditions, **analysis.hessian}
     if analysis.isotopes:
         settings["isotopes"] = dict(analysis.isotopes)
     return run_batch(replace(job, settings=settings), out, workers, scheduler)
@@ -197,13 +198,13 @@ def _compute(
     if vibrations is None:
         vibrations = _calculate(console, source, job, analysis, outputs["journal"])
         write_files(vibrations, outputs, source)
-        if analysis.work.get("follow_imaginary"):
+        if analysis.hessian.get("follow_imaginary"):
             _write_minimum(console, vibrations, outputs["minimum"], job.quiet)
         Path(outputs["journal"]).unlink(missing_ok=True)
     else:
         write_files(vibrations, {name: path for name, path in outputs.items() if name in job.outputs}, source)
     print_vibrations(console, vibrations, job.quiet, source.label)
-    return NOT_CONVERGED if analysis.work.get("follow_imaginary") and len(vibrations.imaginary) else 0
+    return NOT_CONVERGED if analysis.hessian.get("follow_imaginary") and len(vibrations.imaginary) else 0
 
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
@@ -242,7 +243,7 @@ def _calculate(console: Console, source: Source, job: Job, analysis: Analysis, j
     if not job.quiet:
         print_heading(console, source.molecule, model.method, "" if model.basis is None else f"/{model.basis}")
     bar, step = progress(console, job.quiet)
-    arguments = {**model.keywords, **analysis.work, **analysis.conditions}
+    arguments = {**model.keywords, **analysis.hessian, **analysis.conditions}
     with bar:
         try:
             return compute(

@@ -23,7 +23,7 @@ Algorithm = StrEnum("Algorithm", ["AUTO", "HGP", "MD"])
 
 
 def kernel(
-    integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, 2c, 3c or 4c.")],
+    integral: Annotated[str, typer.Argument(help="overlap, kinetic, nuclear, dipole, quadrupole, 2c, 3c or 4c.")],
     momenta: Annotated[
         list[str],
         typer.Argument(metavar="L...", help="Angular momenta, the auxiliary one last: 1 0 1, or p s p."),

@@ -123,7 +123,7 @@ def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
 
 
 SERVER_FLAGS = {
-    "host": _motion(str, "Machine of the server. \\[default: localhost]"),
+    "host": _motion(str, "Host name of the server. \\[default: localhost]"),
     "port": _motion(int, "Port of the server. \\[default: 31415]", min=1, max=65535),
     "unix": _motion(str, "Name of a Unix socket in place of host and port.", metavar="NAME"),
 }

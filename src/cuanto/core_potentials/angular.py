@@ -91,7 +91,7 @@ class Directions:
         return np.stack(terms, axis=3) if terms else np.zeros(shape)
 
     def value_coupling(self, shell: tuple[int, bool], momenta: int, atoms: Ints) -> Array:
-        """X of the functions of a shell (momentum, pure), [atom, number]."""
+        """X of the functions of a shell (angular momentum, pure), [atom, number]."""
         polynomials = shell_matrix(*shell)
         parts = [self.coupling(polynomials, shell[0], l, atoms).reshape(len(atoms), -1) for l in range(momenta)]
         return np.concatenate(parts, axis=1)

@@ -33,7 +33,7 @@ def potential(terms: Terms, r: Array) -> Array:
 
 @dataclass(frozen=True)
 class RadialGrid:
-    """Points with weights r^2 U_l dr, [momentum][point]; momentum l uses the first reach[l] points.
+    """Points with weights r^2 U_l dr, [angular momentum][point]; angular momentum l uses the first reach[l] points.
 
     `entries`: significant contracted shells.
     """
@@ -66,33 +66,33 @@ class _Bounds:
         return np.asarray((high - low) * self.coefficient * r**self.power * np.exp(-self.exponent * r**2))
 
     def momentum_sums(self, terms: Array) -> Array:
-        """Sums of terms by momentum."""
+        """Sums of the terms of each angular momentum."""
         return np.asarray(np.bincount(self.owner, terms, self.momenta), dtype=float)
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel with upper bounds of the potentials of all momenta and of all contracted shells."""
+    """A panel with upper bounds of the potentials U_l and of the projections of all contracted shells."""
 
     low: float
     high: float
-    momenta: Array
+    potentials: Array
     shells: Array
 
     @property
     def significant(self) -> bool:
         """Whether any integral has a contribution."""
-        return bool(self.momenta.max() * self.shells.max(initial=0.0) ** 2 > THRESHOLD)
+        return bool(self.potentials.max() * self.shells.max(initial=0.0) ** 2 > THRESHOLD)
 
 
 def _panel(bounds: _Bounds, low: float, high: float) -> tuple[_Panel, float]:
     """A panel, and the largest exponent of an integrand on it."""
     terms = bounds.terms(low, high)
-    momenta = bounds.momentum_sums(terms)
+    potentials = bounds.momentum_sums(terms)
     primitives = bounds.shells.bounds(bounds.distances, low, high)
-    panel = _Panel(low, high, momenta, bounds.shells.contracted(primitives))
+    panel = _Panel(low, high, potentials, bounds.shells.contracted(primitives))
     largest, a = panel.shells.max(initial=0.0), bounds.shells.exponents
-    seen = primitives * (momenta.max() * largest) > THRESHOLD
+    seen = primitives * (potentials.max() * largest) > THRESHOLD
     tight = a[seen].max(initial=0.0)
     z = bounds.exponent[terms * largest**2 > THRESHOLD].max(initial=0.0)
     return panel, float(2 * tight + z)
@@ -116,7 +116,7 @@ def _panels(bounds: _Bounds) -> list[_Panel]:
 
 
 def radial_grid(potentials: Sequence[Terms], shells: ContractedShells, distances: Array) -> RadialGrid | None:
-    """Quadrature for the potentials of all momenta and shells at some distances; None if nothing is significant."""
+    """Quadrature for the potentials U_l and shells at some distances; None if nothing is significant."""
     bounds = _Bounds(potentials, shells, distances)
     panels = _panels(bounds) if len(bounds.owner) and shells.count else []
     if not panels:
@@ -126,17 +126,17 @@ def radial_grid(potentials: Sequence[Terms], shells: ContractedShells, distances
     r = (0.5 * (low + high)[:, None] + 0.5 * (high - low)[:, None] * x).reshape(-1)
     dr = (0.5 * (high - low)[:, None] * w).reshape(-1)
     largest = np.array([panel.shells.max() for panel in panels])
-    momenta = np.array([panel.momenta for panel in panels])
-    significant = momenta * largest[:, None] ** 2 > THRESHOLD
+    bound_nl = np.array([panel.potentials for panel in panels])
+    significant = bound_nl * largest[:, None] ** 2 > THRESHOLD
     last = np.where(significant.any(axis=0), len(panels) - significant[::-1].argmax(axis=0), 0)
     reach = PANEL * last
     weights = [dr[:n] * potential(terms, r[:n]) for terms, n in zip(potentials, reach.tolist(), strict=True)]
-    return RadialGrid(r, weights, reach, _entries(panels, largest, momenta))
+    return RadialGrid(r, weights, reach, _entries(panels, largest, bound_nl))
 
 
-def _entries(panels: Sequence[_Panel], largest: Array, momenta: Array) -> Ints:
-    """Contracted shells with a significant projection on any panel."""
-    weight = momenta.max(axis=1) * largest
+def _entries(panels: Sequence[_Panel], largest: Array, bound_nl: Array) -> Ints:
+    """Contracted shells with a significant projection on any panel; `bound_nl`: bounds of U_l on panel n."""
+    weight = bound_nl.max(axis=1) * largest
     significant = (np.array([panel.shells for panel in panels]) * weight[:, None] > THRESHOLD).any(axis=0)
     return np.flatnonzero(significant)
 
@@ -149,4 +149,4 @@ def significant_entries(terms: Terms, shells: ContractedShells, distances: Array
     edges = bounds.end() * np.linspace(0.0, 1.0, 17)
     panels = [_panel(bounds, low, high)[0] for low, high in pairwise(edges.tolist())]
     largest = np.array([panel.shells.max() for panel in panels])
-    return _entries(panels, largest, np.array([panel.momenta for panel in panels]))
+    return _entries(panels, largest, np.array([panel.potentials for panel in panels]))

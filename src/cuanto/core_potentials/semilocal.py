@@ -105,7 +105,7 @@ def _records(shells: ContractedShells, grid: RadialGrid, distances: Array, place
 
 @dataclass(frozen=True, eq=False)
 class _Coupling:
-    """Coupling numbers of contracted shells: one set for all shells of a momentum and kind on an atom."""
+    """Coupling numbers of contracted shells: one set for all shells of an angular momentum and kind on an atom."""
 
     directions: Directions
     shells: ContractedShells

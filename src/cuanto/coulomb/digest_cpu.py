@@ -38,7 +38,7 @@ EXPECTED_CALLS = 10
 LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
 TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
 MOST_STRAIGHT = 7
-"""Sum of the four momenta above which no class is small enough for straight-line code."""
+"""Sum of the four angular momenta above which no class is small enough for straight-line code."""
 Window = tuple[float, float]
 """Range of the bounds of the selected quartets."""
 Class = tuple[str, Shells, Shells, str]
@@ -167,7 +167,7 @@ class CpuDigest:
         return unrolled("cpu", cost) and work > self.backend.traits.worth_compiling
 
     def _loops_are_faster(self, bra: PairClass, ket: PairClass, bras: int, primitives: float) -> bool:
-        """Whether loops are faster than making the tables of a class, as for few quartets of high momenta."""
+        """Whether loops are faster than making the tables of a class, as for few quartets of high angular momenta."""
         shells = bra.bra.shells, ket.bra.shells
         if not by_loops("coulomb", *shells, "md"):
             return False

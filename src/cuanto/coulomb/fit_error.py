@@ -7,7 +7,7 @@ atom and the missing parts R_ij of products of its orbitals,
 
 E_J - E_J(exact) = -1/2 |sum_i n_i R_ii|^2,    E_K - E_K(exact) = 1/2 sum_s sum_ij n_i n_j |R_ij|^2
 
-in the norm of the Coulomb operator. On one centre it is diagonal in the momentum k: with
+in the norm of the Coulomb operator. On one centre it is diagonal in the angular momentum k: with
 F_L(k) = int f(r) j_L(kr) r^2 dr the repulsion of f(r) Y_LM and g(r) Y_LM is 8 int F_L(k) G_L(k) dk, and
 
 F_L(k) = sqrt(pi) k^L n! / (2^(L+2) p^(L+n+3/2)) L_n^(L+1/2)(x) exp(-x),   x = k^2 / 4p,   f = r^(L+2n) exp(-p r^2)
@@ -47,7 +47,7 @@ COULOMB_FACTOR, EXCHANGE_FACTOR = 0.8, 1.3
 well, and in exchange those of two atoms matter more."""
 
 Radial = tuple[int, bool, bytes, bytes]
-"""A contraction: momentum, pure or Cartesian, exponents and coefficients."""
+"""A contraction: angular momentum, pure or Cartesian, exponents and coefficients."""
 
 
 def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: float | None) -> tuple[float, float]:

@@ -156,7 +156,7 @@ def _ranges(basis: Basis) -> Array:
 
 
 def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:
-    """Exponent, largest coefficient and momentum of all primitives of an atom."""
+    """Exponent, largest coefficient and angular momentum of all primitives of an atom."""
     if not shells:
         return np.zeros(0), np.zeros(0), np.zeros(0)
     classes = segments(Basis.from_shells([replace(shell, atom=0) for shell in shells], np.zeros((1, 3))))
@@ -184,7 +184,7 @@ def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> floa
 
 
 def block_pairs(layout: Layout, block: Block) -> Iterator[BraBatch]:
-    """The pairs of shells of one block, with the higher momentum first; rows are [q, p] of the block."""
+    """The pairs of shells of one block, with the higher angular momentum first; rows are [q, p] of the block."""
     shells = _shells_of_atoms(layout.basis)
     partners = np.concatenate([layout.atoms[c] for c in block.partners])
     own, others = (

@@ -65,7 +65,7 @@ class Primitives:
 
     @cached_property
     def order(self) -> int:
-        """Highest momentum."""
+        """Highest angular momentum."""
         return max(l for l, _ in self.kind)
 
     @cached_property
@@ -97,7 +97,7 @@ def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
 
 
 def _at_first_positions(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
-    """The same for all bases with these shells; the centres, those of `basis`, must be replaced for others."""
+    """`primitives` of a basis; for another basis with the same shells only the centres have to be replaced."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
     owners = [np.repeat(np.arange(c.count), c.sizes) for c in classes]
@@ -288,7 +288,7 @@ class _Selection:
 
 
 def _all(kinds: Sequence[tuple[Primitives, Primitives]], backend: Backend) -> _Selection:
-    """All primitives with a single one."""
+    """All primitives, each paired with the constant function."""
     counts = [a.count for a, _ in kinds]
     return _Selection(kinds, backend.xp.arange(max(counts)), [0] * len(kinds), counts, [0] * len(kinds))
 

@@ -17,7 +17,7 @@ from cuanto.kernels.recurrences.components import kernel_matrix, powers
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 Kind = tuple[tuple[int, bool], ...]
-"""The shells (momentum, solid harmonics?) that share a primitive."""
+"""The shells (angular momentum, solid harmonics?) that share a primitive."""
 
 
 def tuples_on(backend: Backend) -> Any:

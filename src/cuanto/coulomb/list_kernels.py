@@ -35,7 +35,7 @@ STATIC_SHARED = 64
 """Bytes of static shared memory of the general kernel."""
 EXPANSION_BYTES = tuning.size("cuda", "direct.expansion_bytes")
 SIMPLE = 4
-"""Largest sum of the momenta of a class whose cost and kernel text take only milliseconds to compute."""
+"""Largest sum of the angular momenta of a class whose cost and kernel text take only milliseconds to compute."""
 
 
 @dataclass(frozen=True)

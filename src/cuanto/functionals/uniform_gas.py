@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import pi
-from math import sqrt as root
 
 from cuanto.functionals.density import CUBE_ROOT_2, RADIUS_FACTOR, Density, Polarisation, Spin, radius
 from cuanto.functionals.parts import Citation, define, define_exchange
@@ -18,9 +18,9 @@ PERDEW_ZUNGER = Citation("J. P. Perdew, A. Zunger, Phys. Rev. B 23, 5048 (1981)"
 PERDEW_WANG = Citation("J. P. Perdew, Y. Wang, Phys. Rev. B 45, 13244 (1992)", "10.1103/PhysRevB.45.13244")
 
 C_X: float = 1.5 * (3 / (4 * pi)) ** (1 / 3)
-"""Exchange energy of a spin: -C_X rho_s^(4/3)."""
+"""Exchange energy density of one spin: -C_X rho_s^(4/3)."""
 F_CURVATURE = 4 / (9 * (2 ** (1 / 3) - 1))
-"""f''(0)"""
+"""f''(0) of the function f(zeta) that interpolates between unpolarised and polarised."""
 
 
 @define_exchange("lda_x", DIRAC, SLATER)
@@ -53,7 +53,7 @@ def vwn_fit(rs: Value, constants: Sequence[float]) -> Value:
     A, x0, b, c = constants
     x = sqrt(rs)
     X = rs + b * x + c
-    Q = root(4 * c - b * b)
+    Q = math.sqrt(4 * c - b * b)
     angle = atan(Q / (2 * x + b))
     shift = b * x0 / (x0 * x0 + b * x0 + c)
     return A * (log(rs / X) + 2 * b / Q * angle - shift * (log((x - x0) * (x - x0) / X) + 2 * (b + 2 * x0) / Q * angle))
@@ -82,7 +82,7 @@ PZ_POLARISED = (-0.0843, 1.3981, 0.2611, 0.01555, -0.0269, 0.0007, -0.0048)
 
 
 def pz_fit(rs: Value, constants: Sequence[float]) -> Value:
-    """Eqs. C3 and C5."""
+    """Correlation energy per electron: eq. C3 at low density, eq. C5 at high density."""
     gamma, b1, b2, A, B, C, D = constants
     low = gamma / (1 + b1 * sqrt(rs) + b2 * rs)
     high = (A + C * rs) * log(rs) + B + D * rs
@@ -91,7 +91,7 @@ def pz_fit(rs: Value, constants: Sequence[float]) -> Value:
 
 @define("lda_c_pz", PERDEW_ZUNGER)
 def perdew_zunger(d: Density) -> Value:
-    """The local part of P86."""
+    """Correlation energy density of Perdew and Zunger: the local part of P86."""
     para = pz_fit(d.rs, PZ_UNPOLARISED)
     return d.rho * (para + (pz_fit(d.rs, PZ_POLARISED) - para) * d.polarisation.f)
 
@@ -119,14 +119,14 @@ SHAPES = (
 
 
 def pw_fit(rs: Value, A: float, shape: tuple[float, ...]) -> Value:
-    """Eq. 10."""
+    """The fit G(rs), eq. 10."""
     alpha, b1, b2, b3, b4 = shape
     x = sqrt(rs)
     return -2 * A * (1 + alpha * rs) * log1p(1 / (2 * A * x * (b1 + x * (b2 + x * (b3 + b4 * x)))))
 
 
 def per_electron(rs: Value, polarisation: Polarisation, constants: Constants = PRECISE) -> Value:
-    """Correlation energy of an electron, eq. 8."""
+    """Correlation energy per electron, eq. 8."""
     para, ferro, minus = (pw_fit(rs, A, shape) for A, shape in zip(constants.A, SHAPES, strict=True))
     f, z4 = polarisation.f, polarisation.zeta**4
     return para - minus * f * (1 - z4) / constants.f_curvature + (ferro - para) * f * z4

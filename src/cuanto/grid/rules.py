@@ -22,7 +22,7 @@ from math import log, pi
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.backends.programs import kept_array
+from cuanto.backends.programs import load_or_make_array
 from cuanto.errors import InputError
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -68,7 +68,7 @@ def lebedev(points: int) -> tuple[Array, Array]:
     if points not in DEGREES:
         nearest = min(DEGREES, key=lambda n: abs(n - points))
         raise InputError(f"there is no Lebedev rule of {points} points: the nearest has {nearest}")
-    rule = kept_array(f"lebedev_{points}", lambda: _scipy_rule(points))
+    rule = load_or_make_array(f"lebedev_{points}", lambda: _scipy_rule(points))
     x_gx, w_g = np.ascontiguousarray(rule[:, :3]), np.ascontiguousarray(rule[:, 3])
     for array in (x_gx, w_g):
         array.setflags(write=False)

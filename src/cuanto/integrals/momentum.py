@@ -22,7 +22,7 @@ from cuanto.kernels.recurrences.components import function_count, shell_scale
 
 @dataclass(frozen=True)
 class _Block:
-    """Primitives of one momentum l, and the derivative shells of either l + 1 or l - 1 that belong to them.
+    """Primitives of one angular momentum l, and the derivative shells of either l + 1 or l - 1 that belong to them.
 
     `first`: their first function in the basis; `start`: their first function in the derivative basis.
     `G_xmk`: d_x of function m = sum_k G_xmk derivative function k; the same for all `count` primitives.
@@ -96,7 +96,7 @@ class DerivativeBasis:
 
 
 def _combinations(l: int, pure: bool, step: int) -> Array:
-    """G_xmk of one momentum, for derivative shells of l + step."""
+    """G_xmk of one angular momentum, for derivative shells of l + step."""
     G_xmk = np.zeros((3, function_count(l, pure), function_count(l + step, False)))
     m, x, k, weight = coupling(l, pure, step)
     np.add.at(G_xmk, (x, m, k), weight)

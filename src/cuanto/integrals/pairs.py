@@ -56,7 +56,7 @@ class SegmentPairs:
 
     @property
     def shells(self) -> Shells:
-        """Momenta and forms of the two classes."""
+        """Angular momenta and forms of the two classes."""
         return Shells((self.a.l, self.b.l), (self.a.pure, self.b.pure))
 
     @property
@@ -72,8 +72,8 @@ class SegmentPairs:
 
 
 def class_pairs(classes: int) -> list[tuple[int, int]]:
-    """Pairs of numbers of classes, the higher momentum first, and high momenta first, so that the last launches are
-    short."""
+    """All pairs (x, y) of classes, x >= y, in descending order: high angular momenta come first, so that the last
+    launches are short."""
     return [(x, y) for x in reversed(range(classes)) for y in reversed(range(x + 1))]
 
 

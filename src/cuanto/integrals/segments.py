@@ -21,7 +21,7 @@ from cuanto.kernels.spec import MAX_L
 
 @dataclass(frozen=True)
 class SegmentClass:
-    """All segments with the same momentum, form and number of columns; their primitives one after the other."""
+    """All segments with the same angular momentum, form and number of columns; their primitives one after the other."""
 
     l: int
     pure: bool
@@ -61,7 +61,7 @@ _known: WeakKeyDictionary[Basis, tuple[SegmentClass, ...]] = WeakKeyDictionary()
 
 
 def segments(basis: Basis) -> tuple[SegmentClass, ...]:
-    """The classes of a basis, low momenta first.
+    """The classes of a basis, low angular momenta first.
 
     They are cached; if an earlier basis had the same shells, its classes are only moved to the new positions.
     """
@@ -71,7 +71,7 @@ def segments(basis: Basis) -> tuple[SegmentClass, ...]:
 
 
 def require_momentum(basis: Basis, l: int) -> None:
-    """Refuse shells of a momentum for which there are no integrals."""
+    """Refuse shells of an angular momentum for which there are no integrals."""
     if l > MAX_L:
         raise InputError(f"basis {basis.name} has a shell with l = {l}; integrals are implemented up to l = {MAX_L}")
 

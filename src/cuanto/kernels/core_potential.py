@@ -25,6 +25,7 @@ CUTOFF = 100.0
 """Exponents above which Gaussians of the local part are neglected."""
 THREADS = tuning.size("cuda", "j.step_threads")
 LAMBDAS = MAX_L + 1 + MAX_PROJECTOR + 1
+"""Number of orders of Bessel functions."""
 
 RANGE = parse_arguments("INDEX begin, INDEX end")
 SHELLS = parse_arguments(
@@ -58,7 +59,7 @@ SUMMED = ("core_local_force",)
 
 
 def coupled_terms(l: int, degree: int) -> list[tuple[int, int]]:
-    """(k, n): powers of r up to a degree and orders of Bessel functions that couple them with momentum l."""
+    """(k, n): powers of r up to a degree and orders of Bessel functions that couple them with angular momentum l."""
     return [(k, n) for k in range(degree + 1) for n in range(l - k if l > k else (l + k) % 2, l + k + 1, 2)]
 
 

@@ -1,4 +1,4 @@
-"""The kernel of exchange forces for high momenta: some threads of a warp share a quartet."""
+"""The kernel of exchange forces for high angular momenta: some threads of a warp share a quartet."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ PRIMITIVES = CENTRES + parse_arguments(
     "int la, const int* a_start, const int* a_power, const double* a_value, int lb, const int* b_start, "
     "const int* b_power, const double* b_value"
 )
-"""Both kinds of primitives: exponents, centres, highest momentum, polynomials (templates/j_pair.h)."""
+"""Both kinds of primitives: exponents, centres, highest angular momentum, polynomials (templates/j_pair.h)."""
 DENSITY_OFFSETS = parse_arguments("INDEX origin, INDEX row, INDEX size")
 """Offsets of the densities of the functions of a block of pairs; `size`: numbers of one density."""
 ATOMS = parse_arguments("const INDEX* a_atom, const INDEX* b_atom")

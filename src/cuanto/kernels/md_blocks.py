@@ -52,7 +52,7 @@ def check(operator: str, bra: Shells, ket: Shells) -> None:
 
 
 def batch_size(K: int, k: int) -> int:
-    """How many values R_tuv^n batch k has, for total momentum K."""
+    """How many values R_tuv^n batch k has, for total angular momentum K."""
     return (k + 1) * (k + 2) * (K - k + 1) // 2
 
 

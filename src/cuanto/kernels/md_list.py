@@ -43,9 +43,10 @@ EXPAND_THREADS = 64
 
 @dataclass(frozen=True)
 class Block:
-    """Sizes of a block of threads for a quartet, as in the text; `numbers` in shared memory.
+    """Sizes of a block of threads for a quartet; `numbers` in shared memory.
 
-    `sums`: numbers of a block in global memory; 0 if the sums over primitives are in shared memory.
+    `batch`, `ahead`, `stage`, `groups` and `pitch` are explained in templates/md_list.cuh. `sums`: numbers of a block
+    in global memory; 0 if the sums over primitives are in shared memory.
     """
 
     batch: int

@@ -1,10 +1,10 @@
-"""(ab|cd) of high momenta on the CPU: McMurchie-Davidson as products of small matrices, without text per class.
+"""(ab|cd) of high angular momenta on the CPU: McMurchie-Davidson as products of small matrices, without text per class.
 
 (ab|cd) = sum_tu E^ab_t R_(t+u) (-1)^u E^cd_u, where E expands the functions of a pair, solid harmonics included, in
 Hermite Gaussians. The kernel (`templates/md_matrices_cpu.h`) multiplies panels of `PANEL` rows of E with R. A row has
 only some Hermite Gaussians, fewer still if both shells have the same coordinate along an axis (their parity is then
 fixed): rows with similar ones share a panel, and a panel lists those that any of its rows has. The tables here depend
-on momenta only; E of every primitive pair is computed from them by kernels.
+on angular momenta only; E of every primitive pair is computed from them by kernels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Estimated errors of the energy of a result by their source, from its density.
 
 `fitting`: density fitting; `grid`: the quadrature of a functional; `screening`: neglected integrals and functions;
-`precision`: rounding; `convergence`: the SCF. Each is the energy minus that of the same calculation without the source,
-Hartree; those of screening and precision have no sign. All are relative to the basis and the method, whose own errors
-are larger.
+`precision`: rounding; `convergence`: the SCF. Each is the energy minus that of the same calculation without this error,
+in Hartree; for screening and precision only the size is known. Errors of the basis and the method, which are larger,
+are not included.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ CANCELLATION = 0.3
 NEGLECTED_IN_FIT = 1e-2
 """Error per electron of neglected pairs of functions, relative to the threshold of fitted J and K."""
 SMALLEST_GAP = 0.1
-"""Lower bound, in Hartree, of the mean energy of rotations, which is larger than the gap."""
+"""Smallest mean difference of orbital energies to assume, Hartree; gaps are smaller than the mean and may vanish."""
 
 
 def estimate_errors(result: GaussianResult, share: float = 1.0) -> dict[str, float]:
-    """Errors by source; a source that does not exist in a calculation is left out. `share` of the memory to use."""
+    """Errors by source; a source that does not exist in a calculation is left out. `share`: fraction of the memory to
+    use."""
     model = Model.of(result.method, result.molecule)
     found: dict[str, float] = {}
     if result.auxbasis is not None:
@@ -107,10 +108,10 @@ def _screening(result: GaussianResult, model: Model) -> float:
 
 
 def _precision(result: GaussianResult, model: Model) -> float:
-    exact = ROUNDING * sum(abs(value) for value in result.energies.values())
+    rounding = ROUNDING * sum(abs(value) for value in result.energies.values())
     if result.precision == "double" or not (_direct(result, model) or model.has_functional):
-        return exact
-    return exact + (MIXED if result.precision == "mixed" else SINGLE) * result.molecule.nelectron
+        return rounding
+    return rounding + (MIXED if result.precision == "mixed" else SINGLE) * result.molecule.nelectron
 
 
 def _direct(result: GaussianResult, model: Model) -> bool:

@@ -27,14 +27,14 @@ from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
 from cuanto.scf import guess as guesses
 from cuanto.scf.configurations import capacity, configuration
-from cuanto.scf.convergence import Criteria, Displacement
+from cuanto.scf.convergence import Criteria, DipoleChange
 from cuanto.scf.diagonalise import Diagonaliser, Full
 from cuanto.scf.loop import Density, Problem
 from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
+from cuanto.scf.run import run_scf
 from cuanto.scf.screening import Screened, screen
-from cuanto.scf.search import search
 from cuanto.scf.stability import stability_note
 from cuanto.scf.starting_points import centres_of_starting_points, starting_points
 from cuanto.scf.state import Orbitals, State
@@ -274,9 +274,9 @@ class Calculation:
             with context.timings.measure("guess"):
                 start = self._start(guess, problem)
         tolerances = (options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance)
-        criteria = Criteria(*tolerances, Displacement(context.basis, context.backend))
+        criteria = Criteria(*tolerances, DipoleChange(context.basis, context.backend))
         arguments = (options, diagonaliser(options, problem.frame), criteria, self.core.S_pq, secants)
-        yield from search(problem, start, *arguments, known)
+        yield from run_scf(problem, start, *arguments, known)
 
     @property
     def searches(self) -> bool:

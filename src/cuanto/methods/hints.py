@@ -44,8 +44,8 @@ def ground_multiplicity(molecule: Molecule) -> int | None:
         number = int(molecule.numbers[0])
         if molecule.charge >= number:
             return None
-        open_shells = configuration(number, molecule.charge)
-        unpaired = sum(min(n, capacity(l) - n) for (_, l), n in open_shells.items())
+        subshells = configuration(number, molecule.charge)
+        unpaired = sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
         return round(unpaired) + 1
     formula = "".join(name + (str(count) if count > 1 else "") for name, count in molecule.composition.items())
     return 3 if molecule.charge == 0 and formula in TRIPLETS else None

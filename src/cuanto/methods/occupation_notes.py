@@ -34,7 +34,7 @@ def fractional_note(n_sm: Array) -> str | None:
 
 
 def inversion_note(eps_sm: Array, n_sm: Array) -> str | None:
-    """A note about empty orbitals below occupied ones with whole occupations; None if there are none."""
+    """A note about empty orbitals below occupied ones, if occupations are integers; None if there are none."""
     if len(eps_sm) != len(n_sm) or fractional_note(n_sm):
         return None
     for spin, eps_m, n_m in zip(_spins(n_sm), eps_sm, n_sm, strict=True):
@@ -44,8 +44,8 @@ def inversion_note(eps_sm: Array, n_sm: Array) -> str | None:
         depth = float(eps_m[full].max() - eps_m[~full].min())
         if depth > INVERTED:
             return (
-                f"an empty{spin} orbital lies {depth:.4f} Hartree below an occupied one: the energy is a minimum for "
-                "whole occupations, and fractional ones (smearing) would lower it"
+                f"an empty{spin} orbital lies {depth:.4f} Hartree below an occupied one: no other integer occupations "
+                "give a lower energy, but fractional ones (smearing) would"
             )
     return None
 
@@ -53,8 +53,8 @@ def inversion_note(eps_sm: Array, n_sm: Array) -> str | None:
 def atom_note(basis: Basis, D_spq: Array, S_pq: Array) -> str | None:
     """A note about subshells of a single atom that are not filled evenly; None if the atom is spherical.
 
-    Numbers are eigenvalues of the density between the components of all functions of a momentum: they do not depend on
-    the orientation of the atom.
+    The note lists occupations of the 2l + 1 components of a subshell. They are eigenvalues, so that they do not depend
+    on the orientation of the atom.
     """
     parts = []
     for spin, D_pq in zip(_spins(D_spq), D_spq, strict=True):
@@ -78,7 +78,7 @@ def _spins(rows: Array) -> tuple[str, ...]:
 
 
 def _components(basis: Basis, DS_pq: Array, l: int) -> Array:
-    """Eigenvalues of the density between the components of functions of momentum l, ascending."""
+    """Occupations of the 2l + 1 components of angular momentum l: eigenvalues of their density matrix, ascending."""
     found = zip(basis.shells, basis.offsets, strict=True)
     rows = [
         np.arange(2 * l + 1) + begin + k

@@ -91,11 +91,11 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
     kind = kind_of(method)
     require_known(given)
     require_applicable(method, kind, {"basis": basis, **given})
-    calculation, iterations = (
+    calculation_options, scf_options = (
         {name: given[name] for name in options_of(group) if name in given} for group in (CalculationOptions, ScfOptions)
     )
-    options = CalculationOptions(**calculation)
-    scf, diagonaliser = settings(iterations) if kind == "semiempirical" else (ScfOptions(**iterations), None)
+    options = CalculationOptions(**calculation_options)
+    scf, diagonaliser = settings(scf_options) if kind == "semiempirical" else (ScfOptions(**scf_options), None)
     if method.lower() == "rohf" and scf.smearing:
         # The orbital energies depend on the convention for the coupled matrix: a Fermi level has no meaning.
         raise InputError("rohf has no unique orbital energies to smear: use uhf, or leave out smearing")

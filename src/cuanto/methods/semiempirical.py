@@ -29,7 +29,7 @@ from cuanto.scf.loop import Density, Problem, Scf
 from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
-from cuanto.scf.search import search
+from cuanto.scf.run import run_scf
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
 from cuanto.semiempirical import batch, guess, properties
@@ -149,7 +149,7 @@ class Semiempirical:
         done = 0
         if isinstance(diagonaliser, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, diagonaliser, moment, int(options.history))
-            rotations = Scf(problem, steps, replace(criteria, displacement=float))  # dipole moments, not densities
+            rotations = Scf(problem, steps, replace(criteria, dipole_change=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 final = options.stability == "none" or state.iteration == options.max_iterations
                 yield replace(state, converged=state.converged and final)
@@ -160,7 +160,7 @@ class Semiempirical:
             diagonaliser.restart()
             with self.timings.measure("diagonalisation"), frame.blas_threads:
                 begin = diagonaliser.first(state.F_spq)
-        for state in search(problem, begin, options, diagonaliser, criteria, frame.X_pm):
+        for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step
             yield replace(state, iteration=state.iteration + done, step=step)
 

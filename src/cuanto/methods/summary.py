@@ -135,8 +135,8 @@ def fitting_line(result: Result) -> str:
 
 
 def summary_text(result: Result) -> str:
-    """A table with a heading, the rows, and the charges."""
-    rows = list(_rows_of_file(result))
+    """The rows as a table with a heading."""
+    rows = list(_available_rows(result))
     names, values = (max(len(row[k]) for row in rows) for k in (0, 1))
     table = [f" {name:<{names}}  {value:>{values}}  {unit}".rstrip() for name, value, unit in rows]
     return "\n".join([_heading(result), *table])
@@ -147,7 +147,7 @@ def summary_html(result: Result) -> str:
     cells = "".join(
         f"<tr><td style='text-align:left'>{escape(name)}</td><td style='text-align:right'>{escape(value)}</td>"
         f"<td style='text-align:left'>{escape(unit)}</td></tr>"
-        for name, value, unit in _rows_of_file(result)
+        for name, value, unit in _available_rows(result)
     )
     colour = "" if result.converged else " style='color:#c00'"
     return f"<table><caption{colour}>{escape(_heading(result))}</caption>{cells}</table>"
@@ -159,8 +159,8 @@ def _heading(result: Result) -> str:
     return f"{result.molecule.name or 'molecule'}, {result.level_of_theory}, {verdict} in {many}"
 
 
-def _rows_of_file(result: Result) -> Iterator[Row]:
-    """The rows; those of a result that was read from a file end where the file has no more."""
+def _available_rows(result: Result) -> Iterator[Row]:
+    """The rows of `summary_rows` up to the first value that a result read from a file lacks."""
     try:
         yield from summary_rows(result)
     except InputError:

@@ -28,16 +28,16 @@ CONVERGENCE = "tight"
 class ModeFollower:
     """Repeats Hessian and optimisation until no imaginary mode is left.
 
-    `compute`: the vibrations of a molecule. `about`: method, basis and options of the optimisations.
+    `compute`: the vibrations of a molecule. `model`: method, basis and options of the optimisations.
     """
 
     def __init__(
         self,
         compute: Callable[[Molecule], Vibrations],
-        about: tuple[str, Any, dict[str, Any]],
+        model: tuple[str, Any, dict[str, Any]],
         journal: JsonLines | None,
     ) -> None:
-        self._compute, self._about, self._journal = compute, about, journal
+        self._compute, self._model, self._journal = compute, model, journal
 
     def run(self, molecule: Molecule) -> Vibrations:
         """Vibrations at a minimum or, after MAX_ROUNDS optimisations, at the last geometry."""
@@ -60,7 +60,7 @@ class ModeFollower:
         """Find the nearest minimum, from the journal or by an optimisation."""
         from cuanto.motion.optimize import optimize  # geomeTRIC is optional
 
-        method, basis, options = self._about
+        method, basis, options = self._model
         key = calculation_key(start, method, basis, options, "optimised")
         known = [] if self._journal is None else [line for line in self._journal.read() if line.get("key") == key]
         if known:

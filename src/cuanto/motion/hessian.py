@@ -21,7 +21,7 @@ from cuanto.errors import CuantoError, InputError, describe_error
 from cuanto.journal import JsonLines
 from cuanto.log import logger
 from cuanto.methods import GaussianResult, Request, Result
-from cuanto.motion.displacements import Displacement, DisplacementPlan, Slopes
+from cuanto.motion.displacements import Displacement, DisplacementPlan, GradientAndDipole
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.symmetry import Operation
@@ -117,7 +117,7 @@ class HessianCalculation:
             raise InputError(f"step is {self.step:g} Bohr: give a number from 0.0001 to 0.1")
         self._journal = None if self.work.journal is None else JsonLines(self.work.journal)
         given = {name: value for name, value in self.options.items() if name != "guess"}
-        self._about = (self.method.lower(), self.basis, given)
+        self._model = (self.method.lower(), self.basis, given)
 
     def run(self) -> tuple[Hessian, Result]:
         """Compute everything that the journal does not have: the Hessian, and the result at the reference geometry."""
@@ -125,7 +125,7 @@ class HessianCalculation:
         reference = self._reference(known)
         operations = self._operations(reference)
         plan = DisplacementPlan(self.molecule.natom, operations, self.step)
-        found = self._slopes(plan, reference, known)
+        found = self._gradients_and_dipoles(plan, reference, known)
         matrix, dipoles, asymmetry = plan.derivatives(found)
         charge, masses = self.molecule.charge, self.molecule.nuclei.masses
         # The dipole moment of an ion is about the centre of mass, which moves with every atom.
@@ -154,7 +154,7 @@ class HessianCalculation:
 
     def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
         """The result at the reference geometry; with the orbitals of the journal it takes an iteration or two."""
-        key = calculation_key(self.molecule, *self._about, "orbitals")
+        key = calculation_key(self.molecule, *self._model, "orbitals")
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
             options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
@@ -177,13 +177,13 @@ class HessianCalculation:
             return [one for one in found if _is_octahedral(one)]
         return found
 
-    def _slopes(
+    def _gradients_and_dipoles(
         self, plan: DisplacementPlan, reference: Result, known: Mapping[str, dict[str, Any]]
-    ) -> dict[int, Slopes]:
+    ) -> dict[int, GradientAndDipole]:
         """Gradient and dipole moment of every displacement, known or computed."""
         if self.molecule.natom == 1:
             return {k: (np.zeros((1, 3)), np.zeros(3)) for k in range(len(plan.displacements))}
-        found: dict[int, Slopes] = {}
+        found: dict[int, GradientAndDipole] = {}
         waiting = []
         for k, one in enumerate(plan.displacements):
             line = known.get(self._key(one))
@@ -201,7 +201,7 @@ class HessianCalculation:
         return found
 
     def _key(self, displacement: Displacement) -> str:
-        return calculation_key(self._displace(displacement), *self._about, "displaced")
+        return calculation_key(self._displace(displacement), *self._model, "displaced")
 
     def _displace(self, displacement: Displacement) -> Molecule:
         m = self.molecule
@@ -217,7 +217,7 @@ class HessianCalculation:
             runner, keywords, ahead = self._runner(stack, len(waiting), reference)
             here = isinstance(runner, SerialRunner)
             guess = reference if here else plain_guess(reference)
-            secants = Secants() if here else calculation_key(self.molecule, *self._about, "secants")
+            secants = Secants() if here else calculation_key(self.molecule, *self._model, "secants")
             tasks, tries, running = deque(waiting), dict.fromkeys(waiting, 1), 0
             while tasks or running:
                 while tasks and running < ahead:

@@ -35,7 +35,7 @@ def state_operations(result: Result) -> list[Operation]:
 
 
 def _preserving_density(result: GaussianResult, operations: Sequence[Operation]) -> list[Operation]:
-    """Compare total densities and squares of spin densities (the spins may be exchanged) at points around atoms."""
+    """Compare total densities and absolute spin densities (the spins may be exchanged) at points around atoms."""
     R_ax = result.molecule.R_ax
     centre_x, random = R_ax.mean(axis=0), np.random.default_rng(0)
     offsets = random.normal(size=(len(R_ax), POINTS_PER_ATOM, 3))

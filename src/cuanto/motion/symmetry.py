@@ -87,13 +87,13 @@ def _name(operations: Sequence[Operation]) -> str:
     """Schoenflies symbol of a finite group."""
     rotations = [one for one in operations if one.proper]
     mirrors = sum(not one.proper and abs(one.trace - 1) < 0.1 for one in operations)
-    n, whole, highest = len(rotations), len(operations) == len(rotations), max(map(_order, rotations))
+    n, chiral, highest = len(rotations), len(operations) == len(rotations), max(map(_order, rotations))
     inverted = _has_inversion(operations)
     cubic = {(12, 3): "T", (24, 4): "O", (60, 5): "I"}.get((n, highest))
     if cubic is not None:
-        return cubic if whole else "Td" if cubic == "T" and not inverted else f"{cubic}h"
+        return cubic if chiral else "Td" if cubic == "T" and not inverted else f"{cubic}h"
     letter = "C" if n == highest else "D"
-    if whole:
+    if chiral:
         return f"{letter}{highest}"
     if letter == "D":
         return f"D{highest}{'d' if mirrors == highest else 'h'}"

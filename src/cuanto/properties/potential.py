@@ -65,6 +65,7 @@ def _electrons(basis: Basis, D_pq: Any, backend: Backend) -> Callable[[Array], A
         n = len(r_gx)
         points = Primitives.of(((0, True),), 0, np.full(n, POINT_EXPONENT), r_gx, np.full((n, 1), HEIGHT), np.arange(n))
         bras = Distributions.of(single_blocks([points], backend), backend)
+        # `Potentials` returns half of every potential.
         half_g = Potentials(bras, pairs, THRESHOLD)(D_npq, density, (n,), lambda V_ng: V_ng)[0]
         return np.asarray(2.0 * HEIGHT * backend.to_host(half_g))
 

@@ -37,7 +37,7 @@ UNDAMPED_GRADIENT = 0.01
 class Accelerator:
     """DIIS, and while it diverges ADIIS, an interpolation that lowers the energy.
 
-    `lost`: a `watched` accelerator makes no progress with either method, so that direct minimisation is needed.
+    `failed`: a `watched` accelerator makes no progress with either method, so that direct minimisation is needed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Accelerator:
         self._used: Any = None
 
     @property
-    def lost(self) -> bool:
+    def failed(self) -> bool:
         """Whether the last iterations made no progress."""
         return self._watched and self._unproductive >= GIVE_UP_ITERATIONS
 

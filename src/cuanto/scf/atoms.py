@@ -83,7 +83,7 @@ def solve(
 ) -> Atom:
     """SCF of an atom with the given electrons in l = 0, 1, ..."""
     radial = _Radial(number, shells, potential, model)
-    # Momenta without basis functions cannot be occupied.
+    # Angular momenta without basis functions cannot be occupied.
     fillings = [_filling(q, l, len(radial.S[l])) for l, q in enumerate(electrons) if l < len(radial.S)]
     (last,) = deque(iterations(_AtomScf(radial, fillings), radial.h, MAX_ITERATIONS), maxlen=1)
     return last
@@ -114,7 +114,7 @@ class _AtomScf:
 
 
 def _filling(electrons: float, l: int, functions: int) -> Array:
-    """Occupations of the radial orbitals of one momentum: full ones, then the open one."""
+    """Occupations of the radial orbitals of one angular momentum: full ones, then the open one."""
     full, rest = divmod(electrons, capacity(l))
     n_i = [float(capacity(l))] * int(full) + ([rest] if rest > 1e-12 else [])
     return np.array(n_i[:functions])
@@ -154,10 +154,10 @@ class _Radial:
 
 
 def _one_electron(shells: list[list[Shell]], number: int, charge: int, model: OneElectronModel) -> list[Array]:
-    """The one-electron matrix of each momentum, by a model with relativity or Gaussian nuclei."""
+    """The one-electron matrix of each angular momentum, by a model with relativity or Gaussian nuclei."""
     basis, backend = Basis.from_shells([shell for own in shells for shell in own], np.zeros((1, 3))), get_backend("cpu")
     h = model.atom(basis, number, charge, backend)
-    # All components of a momentum have the same matrix: take the first.
+    # All components of an angular momentum have the same matrix: take the first.
     first = [p_am[:, 0] for p_am in _components(basis)]
     return [h[np.ix_(p, p)] for p in first]
 
@@ -181,7 +181,7 @@ def _core_potential(potential: CorePotential, shells: list[Shell]) -> Array:
 
 
 def _components(basis: Basis) -> list[NDArray[np.int64]]:
-    """[l][a, m]: indices of basis functions by momentum, radial function and component."""
+    """[l][a, m]: indices of basis functions by angular momentum, radial function and component."""
     found: list[list[NDArray[np.int64]]] = [[] for _ in range(basis.l_max + 1)]
     for shell, offset in zip(basis.shells, basis.offsets, strict=True):
         found[shell.l].append(offset + np.arange(shell.nbf).reshape(shell.ncol, shell.ncomp))

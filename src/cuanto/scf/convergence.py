@@ -26,13 +26,13 @@ class Criteria:
 
     The gradient bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point where
     the gradient is small and the energy still falls. The error of properties is |F_ov|/gap, large in a soft direction:
-    the dipole moment is therefore tested itself. `displacement`: dipole moment of a change of the density.
+    the dipole moment is therefore tested itself. `dipole_change`: the change of the dipole moment by that of a density.
     """
 
     energy: float
     gradient: float
     dipole: float = np.inf
-    displacement: Callable[[Any], float] | None = None
+    dipole_change: Callable[[Any], float] | None = None
 
     def met(self, energy_change: Any, gradient: Any, energy: Any = 0.0) -> Any:
         """Whether energy change and gradient are small enough, of one calculation or of many; never if not finite."""
@@ -42,7 +42,7 @@ class Criteria:
 
     def keeps_dipole(self, change_spq: Any) -> bool:
         """Whether a change of the density changes the dipole moment by less than the threshold."""
-        return self.displacement is None or self.displacement(change_spq) < self.dipole
+        return self.dipole_change is None or self.dipole_change(change_spq) < self.dipole
 
     def dipole_converged(self, ahead_spq: Any, last_spq: Any) -> bool:
         """Whether all remaining steps together change the dipole moment by less than the threshold.
@@ -51,13 +51,13 @@ class Criteria:
         calculations, once 2.4), unless steps hardly shrink, as in a soft direction: they are summed as a geometric
         series with the ratio of the next step to the last, at most 1/2.
         """
-        if self.displacement is None:
+        if self.dipole_change is None:
             return True
-        ahead, last = self.displacement(ahead_spq), self.displacement(last_spq)
+        ahead, last = self.dipole_change(ahead_spq), self.dipole_change(last_spq)
         return DIPOLE_SAFETY * ahead < self.dipole * (1.0 - min(ahead / max(last, 1e-300), MAX_RATIO))
 
 
-class Displacement:
+class DipoleChange:
     """Largest component of the dipole moment of a density change; integrals are computed at the first call."""
 
     def __init__(self, basis: Basis, backend: Backend) -> None:

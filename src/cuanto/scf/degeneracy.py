@@ -18,12 +18,13 @@ DEGENERATE = 1e-5
 """Hartree: levels of a guess that are closer to each other are degenerate."""
 
 
-def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, levels: Array) -> Any:
-    """Align degenerate orbitals of which only some are occupied with basis functions; those along the first functions,
-    such as xy of an atom's d shell, come first. All other orbitals stay the same.
+def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, n_km: Array) -> Any:
+    """If only some of a set of degenerate orbitals are occupied, align the set with basis functions.
+
+    Orbitals along the first functions, such as xy of an atom's d shell, come first. All other orbitals stay the same.
     """
     xp, chosen = frame.xp, []
-    for C_jm, eps_m, n_m in zip(C_sjm, frame.to_host(eps_sm), levels, strict=True):
+    for C_jm, eps_m, n_m in zip(C_sjm, frame.to_host(eps_sm), n_km, strict=True):
         for begin, end in _open_levels(eps_m, n_m):
             own_pm = frame.X_pm @ C_jm[:, begin:end]
             weight_p = xp.asarray(np.arange(1.0, len(own_pm) + 1.0) / len(own_pm))

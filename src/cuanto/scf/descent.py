@@ -94,20 +94,20 @@ class _Descent:
         return self._rotate(C_sjm, state.n_sm)
 
     def _rotate(self, C_sjm: Any, n_sm: Array) -> Any:
-        levels = self.problem.levels(n_sm)
-        angles = rotations.split_angles(self.X, levels)
-        return rotations.rotate_spins(C_sjm, levels, angles, self.problem.frame.xp)
+        n_km = self.problem.orbital_occupations(n_sm)
+        angles = rotations.split_angles(self.X, n_km)
+        return rotations.rotate_spins(C_sjm, n_km, angles, self.problem.frame.xp)
 
 
 def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Array, Array]:
     """dE/dX_pq = 2 (n_p - n_q) F_pq of all orbitals, and an estimate of the curvatures, 2 (n_p - n_q) (e_q - e_p)."""
-    slopes, curvatures, levels = [], [], problem.levels(n_sm)
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, levels, strict=True):
+    slopes, curvatures, n_km = [], [], problem.orbital_occupations(n_sm)
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, n_km, strict=True):
         F_mm, weight = problem.frame.to_host(C_jm.T @ F_jk @ C_jm), 2.0 * (n_m[:, None] - n_m[None, :])
         eps_m = F_mm.diagonal()
         slopes.append(weight * F_mm)
         curvatures.append(weight * np.maximum(eps_m[None, :] - eps_m[:, None], MIN_GAP))
-    return rotations.join_blocks(slopes, levels), rotations.join_blocks(curvatures, levels)
+    return rotations.join_blocks(slopes, n_km), rotations.join_blocks(curvatures, n_km)
 
 
 def _direction(gradient: Array, curvature: Array, memory: list[tuple[Array, Array]]) -> Array:

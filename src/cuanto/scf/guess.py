@@ -125,7 +125,7 @@ def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -
     density alone is not enough, because the mean Fock matrix does not distinguish closed from open orbitals.
     """
     frame, n_m = problem.frame, orbitals.n_sm.sum(axis=0)
-    ours_m = problem.levels(problem.occupations(np.zeros((1, frame.size)))[0])[0]
+    ours_m = problem.orbital_occupations(problem.occupations(np.zeros((1, frame.size)))[0])[0]
     kept = np.argsort(-n_m, kind="stable")[: np.count_nonzero(n_m > 0)]
     if len(orbitals.n_sm) != 2 or len(orbitals.C_spm) != 1 or not np.array_equal(n_m[kept], ours_m[ours_m > 0]):
         return None
@@ -137,7 +137,7 @@ def same_shells(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -
 
 
 def same_functions(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any) -> tuple[Any, Any] | None:
-    """Orbitals in this very basis with the same whole occupations, orthonormalised; None for others.
+    """Orbitals in this very basis with the same integer occupations, orthonormalised; None for others.
 
     An SCF from them does not need the Fock matrix of their density before its first iteration.
     """

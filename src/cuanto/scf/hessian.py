@@ -34,11 +34,11 @@ class Hessian:
         self.C_s = np.broadcast_to(to_host(state.C_spm), (len(state.n_sm), *state.C_spm.shape[1:]))
         self.F_spq = to_host(state.F_spq)
         self.F_mm = [C.T @ F @ C for C, F in zip(self.C_s, self.F_spq, strict=True)]
-        self.levels = problem.levels(state.n_sm)
-        self.capacity = float(self.levels.max())
+        self.n_km = problem.orbital_occupations(state.n_sm)
+        self.capacity = float(self.n_km.max())
         eps_sm = problem.frame.to_host(state.eps_sm)
-        gaps = [_differences(n_m) * -_differences(eps_m) for n_m, eps_m in zip(self.levels, eps_sm, strict=False)]
-        self.diagonal = join_blocks(gaps, self.levels) / self.capacity
+        gaps = [_differences(n_m) * -_differences(eps_m) for n_m, eps_m in zip(self.n_km, eps_sm, strict=False)]
+        self.diagonal = join_blocks(gaps, self.n_km) / self.capacity
         self.error = max((term.curvature_error for term in problem.terms), default=0.0)
 
     def slope(self) -> Array:
@@ -52,24 +52,24 @@ class Hessian:
         degenerate ones, which depend on rounding errors, do not matter. It has no symmetry.
         """
         rng, parts = np.random.default_rng(seed), []
-        for C in self.C_s[: len(self.levels)]:
+        for C in self.C_s[: len(self.n_km)]:
             A_pq = rng.normal(size=(len(C), len(C)))
             parts.append(C.T @ (A_pq - A_pq.T) @ C)
-        x, lowest = join_blocks(parts, self.levels), self.diagonal.min(initial=np.inf)
+        x, lowest = join_blocks(parts, self.n_km), self.diagonal.min(initial=np.inf)
         return np.asarray(x / (self.diagonal - lowest + MIN_CURVATURE) ** 2)
 
     def _project(self, M_smm: Sequence[Array]) -> Array:
         """sum_s (n_sp - n_sq) M_spq between the orbitals of all `splits`, as one vector."""
-        G_kmm = np.zeros((len(self.levels), *M_smm[0].shape))
+        G_kmm = np.zeros((len(self.n_km), *M_smm[0].shape))
         for s, (M_mm, n_m) in enumerate(zip(M_smm, self.state.n_sm, strict=True)):
             G_kmm[min(s, len(G_kmm) - 1)] += _differences(n_m) * M_mm
-        return join_blocks(G_kmm, self.levels) / self.capacity
+        return join_blocks(G_kmm, self.n_km) / self.capacity
 
     def _generators(self, x: Array) -> Array:
         """T = -T^T of every spin, whose exponential rotates the orbitals."""
-        M, angles = self.C_s.shape[2], iter(split_angles(x, self.levels))
-        T_kmm = np.zeros((len(self.levels), M, M))
-        for T_mm, n_m in zip(T_kmm, self.levels, strict=True):
+        M, angles = self.C_s.shape[2], iter(split_angles(x, self.n_km))
+        T_kmm = np.zeros((len(self.n_km), M, M))
+        for T_mm, n_m in zip(T_kmm, self.n_km, strict=True):
             for mid, end in splits(n_m):
                 T_mm[:mid, mid:end] -= next(angles)
             T_mm -= T_mm.T

@@ -56,16 +56,17 @@ class Problem:
         """Occupations of orbitals with these energies, and the energy -T S."""
         return self.occupations(None if self.occupations.integer else self.frame.to_host(eps_sm))
 
-    def levels(self, n_sm: Array) -> Array:
-        """Occupations of every set of orbitals: the sum of the spins if they share orbitals."""
+    def orbital_occupations(self, n_sm: Array) -> Array:
+        """Occupations n_km of each set k of orbitals: those of each spin, or their sum if the spins share orbitals."""
         return n_sm.sum(axis=0, keepdims=True) if self.shared else n_sm
 
 
 @dataclass(frozen=True)
 class Density:
-    """A density on the backend's device; `C_spi` as for builders of J and K.
+    """A density on the backend's device.
 
-    `first_step`: fraction of the first change of the Fock matrix that is applied when an SCF starts from it.
+    `C_spi`: occupied orbitals times the square roots of their occupations. `first_step`: fraction of the first change
+    of the Fock matrix that is applied when an SCF starts from it.
     """
 
     D_spq: Any
@@ -149,7 +150,7 @@ class Scf:
         met = self.criteria.met(state.energy_change, state.gradient, state.energy)
         if previous is None or not met or state.D_spq.dtype != np.float64:
             return current
-        if self.criteria.displacement is not None:
+        if self.criteria.dipole_change is not None:
             current = replace(current, proposal=self.step.propose(current))
             if not self.criteria.dipole_converged(*self.step.changes(current, previous)):
                 return current
@@ -255,10 +256,10 @@ class ExtrapolationStep:
             return replace(state, converged=lowest, C_spm=C_spm, eps_sm=eps_sm)
 
     def follow(self, current: Evaluation) -> Point | None:
-        """The proposal, unless the accelerator is lost; after an invalid stationary state (an empty orbital below an
+        """The proposal, unless the accelerator has failed; after an invalid stationary state (an empty orbital below an
         occupied one), eigenvectors as a new start."""
         if not current.stationary:
-            return None if self.accelerator.lost else current.proposal
+            return None if self.accelerator.failed else current.proposal
         if self._corrections == MAX_CORRECTIONS:
             return None
         self._corrections += 1
@@ -277,7 +278,7 @@ def iterate(
     max_iterations: int,
     known: State | None = None,
 ) -> Iterator[State]:
-    """States until convergence, the last iteration, or until the accelerator is lost.
+    """States until convergence, the last iteration, or until the accelerator makes no more progress.
 
     `start`: a density (not necessarily of orbitals: superposed atoms), or orbitals with their energies in the
     orthonormal basis. `known`: the state of these orbitals, which is not evaluated and yielded again. A converged state
@@ -299,8 +300,8 @@ def iterate(
 def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | None = None) -> tuple[Any, Any]:
     """Orbitals of the Fock matrix of a density, or of the mean of both spins if they share orbitals.
 
-    With a `first_step` below 1 the Fock matrix of these orbitals is evaluated (and known to the accelerator), and the
-    orbitals of an interpolated matrix are returned.
+    With a `first_step` below 1 the Fock matrix of these orbitals is evaluated (and added to the accelerator's history),
+    and the orbitals of an interpolated matrix are returned.
     """
     F_spq = fock(problem, start)[1]
     with problem.frame.blas_threads:
@@ -309,7 +310,9 @@ def first_orbitals(problem: Problem, start: Density, accelerator: Accelerator | 
             F_sjk = F_sjk.mean(axis=0, keepdims=True)
         C_sjm, eps_sm = eigenvectors(F_sjk, problem.frame)
         if problem.occupations.integer:
-            C_sjm = order_degenerate(problem.frame, C_sjm, eps_sm, problem.levels(problem.occupy(eps_sm)[0]))
+            C_sjm = order_degenerate(
+                problem.frame, C_sjm, eps_sm, problem.orbital_occupations(problem.occupy(eps_sm)[0])
+            )
     if start.first_step == 1.0 or problem.shared:
         return C_sjm, eps_sm
     silent = replace(problem, timings=Timings())
@@ -369,7 +372,7 @@ def canonical(
     whether no empty orbital lies below an occupied one."""
     frame, orbitals, energies, same, lowest = problem.frame, [], [], True, True
     xp, product = frame.xp, frame.linalg.product
-    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.levels(n_sm), strict=True):
+    for F_jk, C_jm, n_m in zip(F_sjk, C_sjm, problem.orbital_occupations(n_sm), strict=True):
         edges = [0, *(np.flatnonzero(np.diff(n_m)) + 1).tolist(), len(n_m)]
         found_jm, levels = diagonalise_blocks(F_jk, C_jm, edges, frame)
         orbitals.append(found_jm)

@@ -100,8 +100,8 @@ class _Newton:
         """Orbitals after the proposed step; None if steps have become too short."""
         if self.proposal is None or self.lowest is None or self.radius < MIN_RADIUS:
             return None
-        levels = self.problem.levels(self.lowest.n_sm)
-        return rotate_spins(self.orbitals, levels, split_angles(self.proposal.x, levels), self.problem.frame.xp)
+        n_km = self.problem.orbital_occupations(self.lowest.n_sm)
+        return rotate_spins(self.orbitals, n_km, split_angles(self.proposal.x, n_km), self.problem.frame.xp)
 
     def _accept(self, state: State) -> bool:
         """Whether the energy has fallen; adapts the trust radius."""

@@ -132,8 +132,8 @@ class Pseudo:
         rises, self._energy = energy > self._energy + MAX_RISE + self.noise(F_sjk), energy
         if C_sjm is not None and (self.variant.economical or self._eps_s is not None) and not rises:
             # Spins that share orbitals: closed, open and empty ones.
-            levels = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
-            rotated = self._rotate(F_sjk, C_sjm, levels)
+            n_km = n_sm if len(n_sm) == len(C_sjm) else n_sm.sum(axis=0, keepdims=True)
+            rotated = self._rotate(F_sjk, C_sjm, n_km)
             if rotated is not None:
                 return (*rotated, self.variant.name)
         if self._single(F_sjk):
@@ -151,11 +151,11 @@ class Pseudo:
         """Whether single precision is sufficient for the next orbitals."""
         return self.mixed and len(F_sjk[0]) >= MANY_ORBITALS and not self._settled
 
-    def _rotate(self, F_sjk: Any, C_sjm: Any, levels: Array) -> tuple[Any, Any] | None:
+    def _rotate(self, F_sjk: Any, C_sjm: Any, n_km: Array) -> tuple[Any, Any] | None:
         """Rotated orbitals and their energies, None if that is not safe; one device read per split."""
         eps_sm = None
-        for splits in zip(*(rotations.splits(n_m) for n_m in levels), strict=False):  # empty if nothing can be rotated
-            parts, measured = self.couple(F_sjk, C_sjm, levels, splits)
+        for splits in zip(*(rotations.splits(n_m) for n_m in n_km), strict=False):  # empty if nothing can be rotated
+            parts, measured = self.couple(F_sjk, C_sjm, n_km, splits)
             numbers = self.device.to_host(measured)
             # In restricted open shells, rotations between occupied and empty orbitals come first, and must shrink.
             if not (self.safe(numbers) if eps_sm is None else self.variant.limits.allow(numbers).all()):
@@ -165,11 +165,11 @@ class Pseudo:
             eps_sm = energies if eps_sm is None else eps_sm
         return None if eps_sm is None else (C_sjm, eps_sm)
 
-    def couple(self, F_sjk: Any, C_sjm: Any, levels: Array, splits: tuple[Split, ...]) -> tuple[list[Coupling], Any]:
+    def couple(self, F_sjk: Any, C_sjm: Any, n_km: Array, splits: tuple[Split, ...]) -> tuple[list[Coupling], Any]:
         """Couplings of every spin, and their numbers [s, 4], still on the device."""
         single, parts = self._single(F_sjk), []
         known = [None] * len(C_sjm) if self._eps_s is None else self._eps_s
-        for F, C, eps, n_m, split in zip(F_sjk, C_sjm, known, levels, splits, strict=True):
+        for F, C, eps, n_m, split in zip(F_sjk, C_sjm, known, n_km, splits, strict=True):
             if single:
                 F, C = F.astype(np.float32), C.astype(np.float32, copy=False)
             parts.append(self._coupling(F, C, eps, n_m, split))

@@ -22,7 +22,7 @@ from cuanto.basis.shell import normalised_coefficients
 
 @dataclass(frozen=True, eq=False)
 class RadialFunctions:
-    """Contracted radial functions of one momentum: exponents a_k and coefficients C_kf of r^l exp(-a r^2)."""
+    """Contracted radial functions of one angular momentum: exponents a_k and coefficients C_kf of r^l exp(-a r^2)."""
 
     l: int
     a_k: Array
@@ -30,7 +30,7 @@ class RadialFunctions:
 
     @classmethod
     def of(cls, l: int, shells: Sequence[Shell]) -> RadialFunctions:
-        """The functions of shells of momentum l, one after the other."""
+        """The functions of shells of angular momentum l, one after the other."""
         # Shells often share exponents.
         a_k, place = np.unique(np.concatenate([shell.exponents for shell in shells]), return_inverse=True)
         C_kf, k, f = np.zeros((len(a_k), sum(shell.ncol for shell in shells))), 0, 0
@@ -88,7 +88,7 @@ def _one_inside(k: int, n: int, p: Array, m: int, q: Array) -> Array:
 
 
 def repulsion(one: RadialFunctions, other: RadialFunctions) -> Array:
-    """[f, g, c, d]: J - K/2 between functions f, g of one momentum for a density c, d of the other.
+    """[f, g, c, d]: J - K/2 between functions f, g of one angular momentum for a density c, d of the other.
 
     Averaged over the components of both; the density is that of all components together.
     """

@@ -125,11 +125,11 @@ def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     return xp.concatenate(parts, axis=-1)
 
 
-def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> Any:
-    """Orbitals of every spin with occupations `levels`, rotated by host arrays of angles: one for each of its `splits`,
+def rotate_spins(C_sjm: Any, n_km: Array, X_ov: Iterable[Array], xp: Any) -> Any:
+    """Orbitals of every spin with occupations `n_km`, rotated by host arrays of angles: one for each of its `splits`,
     all of one spin after the other."""
     angles, rotated = iter(X_ov), []
-    for C_jm, n_m in zip(C_sjm, levels, strict=True):
+    for C_jm, n_m in zip(C_sjm, n_km, strict=True):
         for _, end in splits(n_m):
             X = next(angles)
             front = rotate_nearest(C_jm[:, :end], xp.asarray(X), float(np.linalg.norm(X)), xp)
@@ -138,17 +138,17 @@ def rotate_spins(C_sjm: Any, levels: Array, X_ov: Iterable[Array], xp: Any) -> A
     return xp.stack(rotated)
 
 
-def join_blocks(M_smm: Iterable[Array], levels: Array) -> Array:
+def join_blocks(M_smm: Iterable[Array], n_km: Array) -> Array:
     """Elements between the orbitals of all `splits` of every spin as one vector, in the order of `split_angles`."""
-    spins = zip(M_smm, levels, strict=True)
+    spins = zip(M_smm, n_km, strict=True)
     parts = [M_mm[:mid, mid:end].reshape(-1) for M_mm, n_m in spins for mid, end in splits(n_m)]
     return np.concatenate([np.zeros(0), *parts])
 
 
-def split_angles(x: Array, levels: Array) -> list[Array]:
+def split_angles(x: Array, n_km: Array) -> list[Array]:
     """The angles of `rotate_spins` from one vector."""
     angles, begin = [], 0
-    for mid, end in (split for n_m in levels for split in splits(n_m)):
+    for mid, end in (split for n_m in n_km for split in splits(n_m)):
         size = mid * (end - mid)
         angles.append(x[begin : begin + size].reshape(mid, -1))
         begin += size

@@ -115,13 +115,13 @@ def _mode(hessian: Hessian, values: Array, vectors: Array) -> Mode:
 def escape(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, Any] | None:
     """Orbitals rotated along a mode to where the energy is lower, in the orthonormal basis, and their former energies;
     None if no step in either direction lowers it."""
-    frame, levels = problem.frame, problem.levels(state.n_sm)
+    frame, n_km = problem.frame, problem.orbital_occupations(state.n_sm)
     C_sjm = frame.coefficients(state.C_spm, S_pq)
     for norm in ESCAPE_NORMS:
         tried = []
         for sign in (1.0, -1.0):
-            angles = split_angles(sign * norm * mode.direction, levels)
-            rotated = rotate_spins(C_sjm, levels, angles, frame.xp)
+            angles = split_angles(sign * norm * mode.direction, n_km)
+            rotated = rotate_spins(C_sjm, n_km, angles, frame.xp)
             reached = evaluate(problem, ExtrapolationStep(problem), (rotated, state.eps_sm, "")).state
             tried.append((reached.energy, rotated))
         energy, rotated = tried[1] if tried[1][0] < tried[0][0] - SAME_ENERGY else tried[0]

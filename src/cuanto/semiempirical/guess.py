@@ -30,7 +30,8 @@ from cuanto.system.elements import SYMBOLS
 
 Atoms = NDArray[np.int64]
 
-FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
+MIN_CLUSTER_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
+"""Orbitals from which a cluster starts from the orbitals of its molecules."""
 _RADII = """
     0.31 0.28 1.28 0.96 0.84 0.76 0.71 0.66 0.57 0.58 1.66 1.41 1.21 1.11 1.07 1.05 1.02 1.06 2.03 1.76 1.70 1.60 1.53
     1.39 1.39 1.32 1.26 1.24 1.32 1.22 1.22 1.20 1.19 1.20 1.20 1.16 2.20 1.95 1.90 1.75 1.64 1.54 1.47 1.46 1.42 1.39
@@ -42,6 +43,7 @@ RADII = dict(zip(SYMBOLS, map(float, _RADII.split()), strict=False))
 BOND_FACTOR = 1.3
 """Atoms are bonded if their distance is below this multiple of the sum of their radii."""
 MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")
+"""Largest number of orbitals of a molecule of the cluster."""
 FRAGMENT_TOLERANCES = (1e-6, 1e-4)
 """Tolerances for energies (Hartree) and gradients of the molecules. Neighbours will change them by more, but with a
 gradient of 1e-2 it would not be certain that the lowest orbitals are occupied."""
@@ -65,7 +67,7 @@ def begin(
     frame, timings, start = problem.frame, problem.timings, given
     rotations = diagonaliser if isinstance(diagonaliser, Pseudo) and diagonaliser.variant.economical else None
     neutral = electrons[0] == electrons[1] and sum(electrons) == int(layout.core_charges.sum())
-    if start is None and neutral and layout.orbitals >= FRAGMENT_ORBITALS:
+    if start is None and neutral and layout.orbitals >= MIN_CLUSTER_ORBITALS:
         with timings.measure("guess"):
             found = fragment_orbitals(layout, R_ax, budget)
         if found is not None:

@@ -67,7 +67,10 @@ class Layout:
 
     @cached_property
     def differing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Masks of the atoms whose attraction to cores differs from G: because of their orbitals, or of their cores."""
+        """Masks of atoms whose attraction to cores does not follow from the repulsion of electrons, the matrix G.
+
+        The first mask: because of their orbitals; the second: because of their cores.
+        """
         own = [
             not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
             for e in self.elements

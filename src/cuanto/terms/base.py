@@ -11,8 +11,9 @@ from cuanto.coulomb.forces import Sources
 class Term(Protocol):
     """The energy of one physical effect, as a functional of the density, and its derivatives.
 
-    D_spq has one matrix for both spins together or one for each spin; C_spi as for `coulomb.base.JKBuilder`, or None.
-    `curvature_error`: error (Hartree) of the second derivatives of the energy with respect to orbital rotations.
+    D_spq has one matrix for both spins together or one for each spin. C_spi: occupied orbitals times the square roots
+    of their occupations, as for `coulomb.base.JKBuilder`; None if unknown. `curvature_error`: error (Hartree) of the
+    second derivatives of the energy with respect to orbital rotations.
     """
 
     name: str

@@ -83,7 +83,7 @@ class Decoupling:
         return _symmetric(product(product(B_ip.T, self._h), B_ip))
 
     def adjoint(self, D_kl: Any) -> Adjoint:
-        """Derivatives of E = sum_kl D_kl h_kl for a symmetric D; the variable `x_` is the derivative by x."""
+        """Derivatives of E = sum_kl D_kl h_kl for a symmetric D; `x_` is the derivative with respect to x."""
         product, frame, n, a = self._backend.linalg.product, self._frame, self._frame.size, self._a_i[:, None]
         d = product(product(frame.dual.T, D_kl), frame.dual)
         # X = B A^-1, and o^T + q X = B E A^-1 by the Dirac equation; A^-1 = A^T a^-2
@@ -114,7 +114,7 @@ class Decoupling:
         return product(product(left, M), self._small.T)
 
     def _mixing_adjoint(self, X: Any, X_: Any) -> tuple[Any, Any]:
-        """Derivatives with respect to the Dirac matrix H and the diagonal blocks of its metric M, from that by X.
+        """Derivatives with respect to the Dirac matrix H and the diagonal blocks of its metric M, from dE/dX.
 
         dX = (B_- - X A_-) Z A^-1, Z_ij = Y_i^T (dH - E_j dM) Y_j / (E_j - E_i), i negative, j positive energies.
         """
@@ -131,7 +131,7 @@ class Decoupling:
         return H_, M_
 
     def _add_dependence(self, D_kl: Any, d: Any, s_: Any, found: Adjoint) -> Adjoint:
-        """Add the part of the derivative by S that appears if the functions that are kept do not span the basis.
+        """Add the part of dE/dS that appears if the functions that are kept do not span the basis.
 
         h = S U s^-1 h_U s^-1 U^T S with the kept combinations U, which change with S as well.
         """
@@ -141,7 +141,7 @@ class Decoupling:
         direct = 2.0 * _symmetric(product(product(outside, self._h), U.T))
         s_ = s_ - 2.0 * _symmetric(product(self._h, d))
         U_ = product(S_kl, product(DSU, self._h) + product(U, s_))
-        # U^T (sum of M U M_): derivatives by t, v and w are U^T (...) U of those by T, V and W
+        # U^T (sum of M U M_): dE/dt, dE/dv and dE/dw are U^T (...) U of dE/dT, dE/dV and dE/dW
         for M_kl, M_ in zip(self._matrices[1:], (found.kinetic, found.potential, found.momentum), strict=True):
             U_ = U_ + product(M_kl, product(M_, frame.dual))
         return replace(found, overlap=found.overlap + direct + frame.overlap_adjoint(2.0 * U_))
@@ -188,7 +188,7 @@ class _Frame:
         return product(product(self.U_ki, M), self.U_ki.T)
 
     def overlap_adjoint(self, U_: Any) -> Any:
-        """Derivative by S, from that by U: kept combinations (i) mix with those left out (d).
+        """dE/dS from dE/dU: kept combinations (i) mix with those left out (d).
 
         dV_i = sum_d V_d (V_d^T N dS N V_i) / (s_i - s_d) + (mixing of kept ones), and U = N V s^-1/2 up to a rotation;
         N: normalisation.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Side = tuple[Array, Array, Array, int]
-"""Exponents, centres, largest coefficients, and momentum of primitives."""
+"""Exponents, centres, largest coefficients, and angular momentum of primitives."""
 
 
 def significant_pairs(a: Side, b: Side, same: bool, smallest: float) -> Iterator[tuple[int, int]]:

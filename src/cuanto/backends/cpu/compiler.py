@@ -47,7 +47,7 @@ def _version(command: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=1)
 def find_compiler() -> Compiler:
-    """The first that works of $CUANTO_CXX, c++, g++, clang++ and zig's compiler from PyPI."""
+    """The compiler of $CUANTO_CXX, or else the first of c++, g++, clang++ and zig's (from PyPI) that works."""
     candidates: list[tuple[str, ...]] = []
     if given := os.environ.get("CUANTO_CXX"):
         candidates.append(_words(given))
@@ -108,7 +108,10 @@ def library_path(source: Source) -> Path:
 def start_compiler(
     content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Start compiling in a new session, which outlives this process; `low_priority`: at the lowest priority."""
+    """Start compiling in a new session, which outlives this process; `low_priority`: at the lowest priority.
+
+    Returns the process, and the temporary files of the library and of the text.
+    """
     text, draft = _drafts(content, final)
     command = [*find_compiler().command, *flags, native_flag(), "-o", str(draft), str(text)]
     # The child seals and renames the result, so that it is complete or absent whatever happens to this process, which

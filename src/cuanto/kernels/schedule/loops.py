@@ -31,7 +31,7 @@ def without_primitives(bra: Shells, ket: Shells) -> Integrals:
 
 
 def loop_program(bra: Shells, ket: Shells) -> Program:
-    """A program without statements; the header ends with the momenta, encoded in base 16, plus one."""
+    """A program without statements; the header ends with the angular momenta, encoded in base 16, plus one."""
     table = np.zeros(HEADER, dtype=np.int32)
     uniforms, slots = abi.bra_fields("coulomb"), abi.ket_fields(ket)
     table[[0, 2, 3, 5, 6, 7]] = HEADER, uniforms, slots, slots, uniforms, 1

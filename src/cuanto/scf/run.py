@@ -1,4 +1,4 @@
-"""The SCF from a guess to a converged state, perhaps with random rotations of the guess."""
+"""The SCF from a guess, perhaps with random rotations, to a converged state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cuanto.scf.state import State
 Start = Density | tuple[Any, Any]
 
 
-def search(
+def run_scf(
     problem: Problem,
     start: Start,
     options: ScfOptions,
@@ -49,12 +49,12 @@ def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
     C_sjm, eps_sm = first_orbitals(problem, start) if isinstance(start, Density) else start
     n_sm, _ = problem.occupations(frame.to_host(eps_sm))
     rng, angles = np.random.default_rng(int(options.seed)), []
-    levels = problem.levels(n_sm)
-    for C_jm, n_m in zip(C_sjm, levels, strict=True):
+    n_km = problem.orbital_occupations(n_sm)
+    for C_jm, n_m in zip(C_sjm, n_km, strict=True):
         C_pm = frame.X_pm @ C_jm
         A_pq = rng.normal(size=(len(C_pm), len(C_pm)))
         T_mm = frame.to_host(C_pm.T @ xp.asarray(A_pq - A_pq.T) @ C_pm)
         parts = [T_mm[:mid, mid:end] for mid, end in rotations.splits(n_m)]
         norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in parts))) or 1.0
         angles += [X * (options.guess_mixing / norm) for X in parts]
-    return rotations.rotate_spins(C_sjm, levels, angles, xp), eps_sm
+    return rotations.rotate_spins(C_sjm, n_km, angles, xp), eps_sm
