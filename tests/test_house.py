@@ -154,6 +154,36 @@ def test_no_class_takes_more_than_eight_parameters() -> None:
     assert large == LARGE_CLASSES
 
 
+# ---- what exists twice -------------------------------------------------------------------------------------
+
+
+def names_in_table_of_twins() -> list[str]:
+    """Files that the architecture page names as existing once for each device; some with asterisks."""
+    page = (ROOT / "docs" / "develop" / "architecture.md").read_text()
+    rows = re.findall(
+        r"^\| (.*`.*) \| .* \|$", page.partition("## What exists twice")[2].partition("\nModules")[0], re.M
+    )
+    return [name for row in rows for name in re.findall(r"`([^`]+\.\w+)`", row)]
+
+
+def for_one_device() -> list[Path]:
+    """Files whose name says that they are for one kind of device."""
+    return [
+        path
+        for path in sorted(SOURCE.rglob("*"))
+        if path.suffix == ".cuh" or path.name.endswith(("_cpu.h", "_cpu.py", "_cuda.py"))
+        if path.relative_to(SOURCE).parts[0] != "backends"
+    ]
+
+
+def test_the_list_of_what_exists_twice_is_complete() -> None:
+    names = names_in_table_of_twins()
+    missing = [path.name for path in for_one_device() if not any(path.match(name) for name in names)]
+    assert len(for_one_device()) > 40 and missing == []
+    paths = list(SOURCE.rglob("*"))
+    assert [name for name in names if not any(path.match(name) for path in paths)] == []
+
+
 # ---- contracts of imports ----------------------------------------------------------------------------------
 
 
