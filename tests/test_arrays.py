@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cuanto.arrays import SparseMatrix, add_transpose, inverse_permutation, morton_codes, range_members, range_starts
+from cuanto.arrays import SparseMatrix, add_transpose, morton_codes, range_members, range_starts
 
 
 def test_ranges() -> None:
@@ -14,11 +14,6 @@ def test_ranges() -> None:
     assert range_starts(sizes).tolist() == [0, 3, 3, 5] and range_starts([]).tolist() == [0]
     owner, within = range_members(sizes)
     assert owner.tolist() == [0, 0, 0, 2, 2] and within.tolist() == [0, 1, 2, 0, 1]
-
-
-def test_inverse_permutation() -> None:
-    order = np.random.default_rng(1).permutation(50)
-    assert np.array_equal(order[inverse_permutation(order)], np.arange(50))
 
 
 def test_morton_codes_fill_cubes_one_after_the_other() -> None:

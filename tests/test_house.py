@@ -22,14 +22,24 @@ QUESTIONS = {
     "what a backend has": r"\b(getattr|hasattr)\((self\.)?_?(backend|device)\b(?!, 'run')",
     "which backend by name": r"\b(backend|device)\.name (==|!=|in\b|not in\b)",
     "which language": r"\b(target|language) (==|!=|in|not in) ['(\[{]",
+    "which name": r"(==|!=|\bin\b) [(\[{]?'(cpu|cuda|simt)'|'(cpu|cuda|simt)' (==|!=)|case '(cpu|cuda|simt)'",
+    "which memory": r"\.unified_memory\b",
     "ctypes": r"\bimport ctypes\b|\bfrom ctypes\b|\.ctypes\b",
     "CuPy": r"\b(cupy|cupyx|cublas|cusolver)\b",
 }
 """Patterns of code that asks about the device, as `ast.unparse` writes it. `hasattr(backend, 'run')` is allowed:
 `integrals.resolve` uses it to check that it was given a backend."""
 
-KNOWN_QUESTIONS: dict[str, set[str]] = {}
-"""Files that still ask about the device, and how; the test fails if a listed file no longer does."""
+KNOWN_QUESTIONS: dict[str, set[str]] = {
+    "batch/run.py": {"which memory"},
+    "memory.py": {"which memory"},
+    "scf/orthogonal.py": {"which memory"},
+}
+"""Files that still ask about the device, and how; the test fails if a listed file no longer does.
+
+`unified_memory` would tell a CPU from a GPU, so it is allowed only where memory itself is meant: whether limits of main
+memory apply (`batch/run.py`, `memory.py`), and whether small matrices must be copied to the host (`scf/orthogonal.py`).
+"""
 
 LARGE_CLASSES: set[str] = set()
 """Classes that still have too many parameters; the test fails if a listed class no longer does."""
@@ -97,6 +107,11 @@ def test_nothing_asks_which_device_it_is_on() -> None:
         ("size = MOLECULES[backend.name == 'cuda']", "which backend by name"),
         ("syntax = CPP if target == 'cpu' else CUDA", "which language"),
         ("if backend.traits.language in ('cuda',): pass", "which language"),
+        ("workers = 0 if device == 'cuda' else 4", "which name"),
+        ("share = None if get_backend(given).name in ('cuda', 'simt') else 1", "which name"),
+        ("host = 'cpu' == name", "which name"),
+        ("match name:\n    case 'cuda': pass", "which name"),
+        ("threads = 4 if backend.traits.unified_memory else 1", "which memory"),
         ("import ctypes", "ctypes"),
         ("address = array.ctypes.data", "ctypes"),
         ("from cupyx.scipy.linalg import solve_triangular", "CuPy"),
@@ -115,6 +130,7 @@ def test_questions_are_recognised(line: str, question: str, tmp_path: Path) -> N
     [
         "'xp is np'",
         "size = SIZES[backend.traits.language]",
+        "threads = backend.traits.workers if backend.traits.parallel_calculations else 1",
         "if not hasattr(backend, 'run'): pass",
         "def f(backend: Backend): pass",
         "label = result.backend.name",
@@ -136,6 +152,36 @@ def test_no_class_takes_more_than_eight_parameters() -> None:
     classes = [node for path in sorted(SOURCE.rglob("*.py")) for node in ast.walk(tree_of(path))]
     large = {node.name for node in classes if isinstance(node, ast.ClassDef) and parameters(node) > MAX_PARAMETERS}
     assert large == LARGE_CLASSES
+
+
+# ---- what exists twice -------------------------------------------------------------------------------------
+
+
+def names_in_table_of_twins() -> list[str]:
+    """Files that the architecture page names as existing once for each device; some with asterisks."""
+    page = (ROOT / "docs" / "develop" / "architecture.md").read_text()
+    rows = re.findall(
+        r"^\| (.*`.*) \| .* \|$", page.partition("## What exists twice")[2].partition("\nModules")[0], re.M
+    )
+    return [name for row in rows for name in re.findall(r"`([^`]+\.\w+)`", row)]
+
+
+def for_one_device() -> list[Path]:
+    """Files whose name says that they are for one kind of device."""
+    return [
+        path
+        for path in sorted(SOURCE.rglob("*"))
+        if path.suffix == ".cuh" or path.name.endswith(("_cpu.h", "_cpu.py", "_cuda.py"))
+        if path.relative_to(SOURCE).parts[0] != "backends"
+    ]
+
+
+def test_the_list_of_what_exists_twice_is_complete() -> None:
+    names = names_in_table_of_twins()
+    missing = [path.name for path in for_one_device() if not any(path.match(name) for name in names)]
+    assert len(for_one_device()) > 40 and missing == []
+    paths = list(SOURCE.rglob("*"))
+    assert [name for name in names if not any(path.match(name) for path in paths)] == []
 
 
 # ---- contracts of imports ----------------------------------------------------------------------------------

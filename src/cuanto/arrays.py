@@ -64,13 +64,6 @@ def morton_codes(r_gx: Array, cell: float) -> Ints:
     return code
 
 
-def inverse_permutation(order: Any, xp: Any = np) -> Any:
-    """Return the position of every element in an order."""
-    position = xp.empty_like(order)
-    position[order] = xp.arange(len(order))
-    return position
-
-
 def add_transpose(matrix: Any, tile: int) -> None:
     """Replace M by M + M^T, tile by tile."""
     tiles = [slice(first, first + tile) for first in range(0, len(matrix), tile)]

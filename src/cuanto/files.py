@@ -42,15 +42,18 @@ def draft_of(target: Path) -> Path:
 
 
 @contextmanager
-def replacing(path: Name) -> Iterator[Path]:
-    """Yield a temporary file beside the target, which replaces the target once it is complete."""
+def replacing(path: Name, kind: str = "") -> Iterator[Path]:
+    """Yield a temporary file beside the target, which replaces the target once it is complete.
+
+    `kind`: what the file is, for error messages, such as "the checkpoint ".
+    """
     target = destination(path)
     draft = draft_of(target)
     try:
         yield draft
         os.replace(draft, target)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        raise InputError(f"cannot write {kind}{path}: {error.strerror or error}") from error
     finally:
         draft.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
-from cuanto.files import draft_of
+from cuanto.files import replacing
 
 
 class JsonLines:
@@ -52,16 +52,10 @@ class JsonLines:
         except OSError as error:
             raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
 
-    def replace(self, values: dict[str, Any]) -> None:
-        """Make this the only line of the file, completely or not at all."""
-        draft = draft_of(self.path)
-        try:
-            draft.write_bytes(json.dumps(values, allow_nan=False).encode() + b"\n")
-            os.replace(draft, self.path)
-        except OSError as error:
-            raise InputError(f"cannot write {self.path}: {error.strerror or error}") from None
-        finally:
-            draft.unlink(missing_ok=True)
+    def replace(self, *lines: dict[str, Any]) -> None:
+        """Make these the only lines of the file, completely or not at all."""
+        with replacing(self.path) as draft:
+            draft.write_bytes(b"".join(json.dumps(line, allow_nan=False).encode() + b"\n" for line in lines))
 
     def is_truncated(self, beginning: str) -> bool:
         """Whether the file has only part of a first line that begins like this, as after a crash at the start."""

@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.batch import Row, energies
 from cuanto.batch import run as module
 from cuanto.batch.entry import Entry, entries_of, structures
@@ -83,13 +84,13 @@ def test_semiempirical_ones_are_computed_together() -> None:
 
 
 def test_tasks_hold_molecules_of_one_composition() -> None:
-    model = Model("pm6")
+    model, cpu = Model("pm6"), get_backend("cpu").traits
     others = [cuanto.Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.7 + 0.1 * k]]) for k in range(2)]
     entries = [Entry(str(k), molecule, model) for k, molecule in enumerate([*H2, *others])]
-    assert [len(chunk) for chunk in chunks(entries, "cuda")] == [4, 2]
-    assert [len(chunk) for chunk in chunks(entries, "cpu", workers=2)] == [3, 1, 2]
+    assert [len(chunk) for chunk in chunks(entries, get_backend("simt").traits)] == [4, 2]
+    assert [len(chunk) for chunk in chunks(entries, cpu, workers=2)] == [3, 1, 2]
     alone = [Entry("a", molecule, Model("pm6", keywords={"smearing": 0.01})) for molecule in H2]
-    assert len(chunks(alone, "cpu")) == len(H2)
+    assert len(chunks(alone, cpu)) == len(H2)
 
 
 def test_a_failing_molecule_does_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:

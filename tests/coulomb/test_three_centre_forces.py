@@ -22,7 +22,7 @@ from cuanto.integrals.pairs import pair_batches
 from cuanto.integrals.segments import segments
 from cuanto.kernels import fitting_force as kernels
 from cuanto.kernels.abi import COULOMB_BRA
-from cuanto.kernels.recurrences.components import kernel_matrix, powers
+from cuanto.kernels.recurrences.components import kernel_matrix, polynomials, powers
 from oracle import Array, _libcint_arrays
 from oracles.fitting_forces import derivative_coefficients, hermite_forces, three_centre_gradient
 from oracles.integrals.hermite import expansion_coefficients
@@ -224,7 +224,7 @@ def test_expansions(name: str, la: int, lb: int) -> None:
     arguments |= {"a_functions": functions[0], "b_functions": functions[1], "share": device.zeros((4,), np.float64)}
     host = {"record": record, "coefficient": coefficient, "table": table}
     for letter, l in (("a", la), ("b", lb)):
-        start, power, value = kernels.polynomials(l, True)
+        start, power, value = polynomials(((l, True),))
         host |= {f"{letter}_start": start, f"{letter}_power": power, f"{letter}_value": value}
     program = device.compile(kernels.fit_expand_source(device.traits.language))
     device.launch(program, 4, {**arguments, **device.upload(host)}, kernels.expansion_memory(la, lb))

@@ -23,7 +23,7 @@ from cuanto.atomic.guess import SavedSpinors
 from cuanto.atomic.nucleus import MODELS, Nucleus
 from cuanto.atomic.repulsion import Repulsion
 from cuanto.atomic.solve import solve
-from cuanto.atomic.species import SPECIES, Species, species_of
+from cuanto.atomic.species import SPECIES, Species
 from cuanto.atomic.wtbs import even_tempered, well_tempered
 from cuanto.system.nuclear_sizes import mass_number, rms_radius
 
@@ -46,6 +46,5 @@ __all__ = [
     "mass_number",
     "rms_radius",
     "solve",
-    "species_of",
     "well_tempered",
 ]

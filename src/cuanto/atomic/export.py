@@ -27,6 +27,9 @@ from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.text import quote
 from cuanto.terms.x2c import OneElectronModel
 
+SOURCE = "cuanto"
+"""Source that the tables name."""
+
 
 def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
     """Exponents of s, p, d, ..., in descending order; j = l-1/2 and j = l+1/2 are merged."""
@@ -37,10 +40,10 @@ def exponents_by_momentum(basis: AtomBasis) -> list[list[float]]:
     ]
 
 
-def uncontracted_table(symbol: str, basis: AtomBasis, source: str = "cuanto") -> ElementTable:
+def uncontracted_table(symbol: str, basis: AtomBasis) -> ElementTable:
     """Make a table in which every primitive is a separate shell."""
     shells = [ShellTable(l, (a,), ((1.0,),)) for l, zeta in enumerate(exponents_by_momentum(basis)) for a in zeta]
-    return ElementTable(symbol, tuple(shells), source)
+    return ElementTable(symbol, tuple(shells), SOURCE)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Contraction:
     x2c: bool = False
 
 
-def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1) -> ElementTable:
     """A table of the occupied orbitals of a non-relativistic atom.
 
     Relativistic spinors are unsuitable for a non-relativistic molecule, because relativity contracts their inner
@@ -74,10 +77,10 @@ def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1, source: 
             raise InputError(f"{LETTERS[l]} of {symbol}: a contraction needs equal exponents of both symmetries")
         order = np.argsort(-exponents)
         columns_l.append(np.array(columns).reshape(-1, len(zeta)).T[order])
-    return _contracted(symbol, zeta_l, columns_l, diffuse, source)
+    return _contracted(symbol, zeta_l, columns_l, diffuse)
 
 
-def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1, source: str = "cuanto") -> ElementTable:
+def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1) -> ElementTable:
     """A table of the occupied orbitals of an atom with spin-free X2C, for molecules with `relativity="x2c"`.
 
     Electrons of a subshell are spread evenly over its components; a nucleus of finite size is a Gaussian.
@@ -91,7 +94,7 @@ def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1, so
         found.converged, f"the X2C orbitals of {symbol} did not converge and cannot be contracted; export primitives"
     )
     columns_l = list(found.C_lai) + [np.empty((len(zeta), 0)) for zeta in zeta_l[len(found.C_lai) :]]
-    return _contracted(symbol, zeta_l, columns_l, diffuse, source)
+    return _contracted(symbol, zeta_l, columns_l, diffuse)
 
 
 def _electrons_by_momentum(atom: Atom) -> list[float]:
@@ -106,9 +109,7 @@ def _electrons_by_momentum(atom: Atom) -> list[float]:
     return numbers
 
 
-def _contracted(
-    symbol: str, zeta_l: list[list[float]], columns_l: Sequence[Array], diffuse: int, source: str
-) -> ElementTable:
+def _contracted(symbol: str, zeta_l: list[list[float]], columns_l: Sequence[Array], diffuse: int) -> ElementTable:
     """A table of orbitals `columns_l`[l][p, i] and of the most diffuse primitives; large coefficients are positive."""
     shells: list[ShellTable] = []
     for l, (zeta, C_pi) in enumerate(zip(zeta_l, columns_l, strict=True)):
@@ -116,7 +117,7 @@ def _contracted(
             signs = [np.sign(C_p[np.argmax(abs(C_p))]) for C_p in C_pi.T]
             shells.append(ShellTable(l, tuple(zeta), tuple(tuple(map(float, row)) for row in C_pi * signs)))
         shells += [ShellTable(l, (a,), ((1.0,),)) for a in zeta[len(zeta) - diffuse :] if diffuse > 0]
-    return ElementTable(symbol, tuple(shells), source)
+    return ElementTable(symbol, tuple(shells), SOURCE)
 
 
 def basis_json(tables: Sequence[ElementTable], name: str, description: str) -> str:

@@ -7,8 +7,6 @@ from fractions import Fraction
 from functools import cache
 from math import factorial, prod
 
-from cuanto.errors import InputError
-
 LETTERS = "spdfg"
 
 
@@ -46,15 +44,6 @@ class Species:
 
 SPECIES: tuple[Species, ...] = tuple(Species(kappa) for kappa in (-1, 1, -2, 2, -3, 3, -4, 4, -5))
 """S+, P-, P+, D-, D+, F-, F+, G-, G+: the order of everything that is given by symmetry."""
-
-
-def species_of(label: str) -> Species:
-    """The species with this label; `S` is short for `S+`."""
-    wanted = label.upper().replace("S+", "S").replace("S", "S+")
-    for one in SPECIES:
-        if one.label == wanted:
-            return one
-    raise InputError(f"unknown symmetry {label!r}: choose one of {', '.join(s.label for s in SPECIES)}")
 
 
 @cache

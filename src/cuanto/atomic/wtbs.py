@@ -74,13 +74,13 @@ class WellTempered:
     pool: bool = False
 
     @classmethod
-    def shared(cls, parameters: Sequence[float], ranges: Mapping[str, Range], pool: bool = False) -> WellTempered:
+    def shared(cls, parameters: Sequence[float], ranges: Mapping[str, Range]) -> WellTempered:
         """A set with the same range for both species of an angular momentum: {'s': (1, 18), 'p': ...}."""
         by_momentum = [ranges[letter] for letter in LETTERS if letter in ranges]
         if "".join(letter for letter in LETTERS if letter in ranges) != LETTERS[: len(ranges)] or not ranges:
             raise InputError(f"ranges of {', '.join(ranges) or 'nothing'}: give s, then p, d, f, g without a gap")
         per_species = [by_momentum[species.l] for species in SPECIES[: 2 * len(ranges) - 1]]
-        return cls(tuple(map(float, parameters)), tuple((int(a), int(b)) for a, b in per_species), pool=pool)
+        return cls(tuple(map(float, parameters)), tuple((int(a), int(b)) for a, b in per_species))
 
     def at(self, parameters: Sequence[float]) -> WellTempered:
         """The same ranges with other parameters."""

@@ -124,6 +124,12 @@ class Traits:
         threads."""
         return SUM_PARTS if self.unified_memory else self.workers
 
+    @property
+    def parallel_calculations(self) -> bool:
+        """Whether independent calculations should run at the same time, one per core of a CPU; on a GPU they would
+        compete for all of it."""
+        return self.unified_memory
+
 
 class Program(Protocol):
     """A kernel, compiled or being compiled."""

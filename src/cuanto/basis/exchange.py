@@ -81,11 +81,11 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     return InputError(f"unknown basis {quote(name)}; {hint}")
 
 
-def sets_with(symbols: Iterable[str], candidates: Iterable[str] = WIDE_SETS) -> list[str]:
-    """The first candidates that have all these elements; for hints in messages, so it never fails."""
+def sets_with(symbols: Iterable[str]) -> list[str]:
+    """The first wide sets that have all these elements; for hints in messages, so it never fails."""
     wanted = set(symbols)
     try:
-        return [name for name in candidates if wanted <= elements_of(name)][:MAX_NAMED]
+        return [name for name in WIDE_SETS if wanted <= elements_of(name)][:MAX_NAMED]
     except MissingDependencyError:
         return []
 

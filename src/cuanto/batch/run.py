@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cuanto.backends.base import get_backend
+from cuanto.backends.base import Traits
 from cuanto.backends.host import main_memory
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
 from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
+from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import HESSIAN, OPTIMIZE, Model
 from cuanto.journal import JsonLines
@@ -190,10 +191,9 @@ class Batch:
         if not waiting:
             return
         backend = waiting[0].model.keywords.get("backend", "auto")
-        device = backend if isinstance(backend, str) else backend.name
-        name = get_backend(device).name if self.scheduler is None else "cpu"
-        tasks = deque(_Task(entries) for entries in chunks(waiting, name, self.workers))
-        runner, memory = self._runner(name, len(tasks))
+        traits = resolve(backend if self.scheduler is None else "cpu").traits
+        tasks = deque(_Task(entries) for entries in chunks(waiting, traits, self.workers))
+        runner, memory = self._runner(traits, len(tasks))
         running: dict[str, _Task] = {}
         while tasks or running:
             while tasks and len(running) < MAX_SUBMITTED:
@@ -214,19 +214,19 @@ class Batch:
                 self._rows[entry.key] = Row.of(entry, values)
                 yield self._rows[entry.key]
 
-    def _runner(self, device: str, tasks: int) -> tuple[Runner, float | None]:
+    def _runner(self, traits: Traits, tasks: int) -> tuple[Runner, float | None]:
         """The runner of the tasks, and the memory that each of them may use."""
         if self.scheduler is not None:
             return self._stack.enter_context(DaskRunner(self.scheduler)), None
         workers = self.workers
         if workers is None:
             fewest = 1 if self.entries[0].model.driver == OPTIMIZE else TASKS_PER_PROCESS
-            workers = 0 if device == "cuda" else min(usable_cores(), tasks // fewest)
+            workers = min(usable_cores(), tasks // fewest) if traits.parallel_calculations else 0
             workers = 0 if workers == 1 else workers  # this process can use more threads
         workers = min(workers, tasks)
         if workers == 0:
             return SerialRunner(), None
-        share = None if device == "cuda" else MEMORY_SHARE * main_memory()[0] / workers
+        share = MEMORY_SHARE * main_memory()[0] / workers if traits.unified_memory else None
         return self._stack.enter_context(ProcessRunner(workers)), share
 
 
@@ -248,22 +248,23 @@ def _retry(task: _Task, error: BaseException) -> bool:
     return not isinstance(error, TaskError) and (len(task.entries) > 1 or task.tries < MAX_TRIES)
 
 
-def chunks(entries: Sequence[Entry], device: str, workers: int | None = None) -> list[list[Entry]]:
+def chunks(entries: Sequence[Entry], traits: Traits, workers: int | None = None) -> list[list[Entry]]:
     """Group entries into tasks: alone, or together with others of the same composition and model."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
-        groups.setdefault(_group_key(entry, device) or entry.key, []).append(entry)
-    sharing = 1 if device == "cuda" else usable_cores() if workers is None else max(workers, 1)
-    size = max(1, min(MAX_TASK_MOLECULES.get(device, 32), -(-len(entries) // sharing)))
+        groups.setdefault(_group_key(entry, traits) or entry.key, []).append(entry)
+    cores = usable_cores() if traits.parallel_calculations else 1
+    sharing = cores if workers is None else max(workers, 1)
+    size = max(1, min(MAX_TASK_MOLECULES[traits.language], -(-len(entries) // sharing)))
     return [group[k : k + size] for group in groups.values() for k in range(0, len(group), size)]
 
 
-def _group_key(entry: Entry, device: str) -> str:
+def _group_key(entry: Entry, traits: Traits) -> str:
     """Key of the group that an entry is computed with; empty if it is computed alone."""
     molecule, model = entry.molecule, entry.model
     assert molecule is not None and model.method is not None
     alone = model.driver in (HESSIAN, OPTIMIZE)
-    small = (device == "cuda" or molecule.natom <= MAX_BATCH_ATOMS) and not alone
+    small = (not traits.parallel_calculations or molecule.natom <= MAX_BATCH_ATOMS) and not alone
     if not small or model.method.lower() not in SEMIEMPIRICAL or not set(model.keywords) <= BATCH_KEYWORDS:
         return ""
     composition = [molecule.symbols, molecule.charge, molecule.multiplicity]

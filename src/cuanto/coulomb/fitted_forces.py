@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array, inverse_permutation
+from cuanto.arrays import Array
 from cuanto.coulomb.fitted_tensor import FittedTensor, portions
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.coulomb.three_centre_forces import Part, ThreeCentreForces
@@ -48,7 +48,7 @@ def fitted_exchange_gradient(
                 parts.clear()
     if parts:
         forces.add(parts)
-    position = backend.to_device(inverse_permutation(forces.order))
+    position = backend.to_device(np.argsort(forces.order))
     weights = {"coulomb": gamma_PQ[position[:, None], position]}
     two_centre = two_centre_gradient(integrals.aux, weights, backend, integrals.omega)
     # In this order, the device works while the host prepares the gradient of the metric.

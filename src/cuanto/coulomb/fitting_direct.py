@@ -34,17 +34,15 @@ EXPANSION_COPIES, CANDIDATE_COPIES = 5, 12
 class DirectFit(CoulombSums):
     """Sums over the three-centre integrals of a basis and a fitting basis, without these integrals."""
 
-    def __init__(
-        self, basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD, omega: float | None = None
-    ) -> None:
+    def __init__(self, basis: Basis, aux: Basis, backend: Backend, omega: float | None = None) -> None:
         self.raw, self.backend = True, backend
         groups, contraction = primitives(basis)
         single, own_contraction = primitives(aux)
         self._C_pk, self._C_Pk = (Contraction(C, backend) for C in (contraction, own_contraction))
-        pairs = Distributions.of(pair_blocks(groups, threshold, backend), backend)
+        pairs = Distributions.of(pair_blocks(groups, THRESHOLD, backend), backend)
         fitting = Distributions.of(single_blocks(single, backend), backend)
-        self._to_fit = Potentials(fitting, pairs, threshold, omega=omega)
-        self._to_pairs = Potentials(pairs, fitting, threshold, omega=omega)
+        self._to_fit = Potentials(fitting, pairs, THRESHOLD, omega=omega)
+        self._to_pairs = Potentials(pairs, fitting, THRESHOLD, omega=omega)
 
     def fit(self, D_npq: Any) -> Any:
         """x_nP = sum_pq (pq|P) D_pq of symmetric densities."""
@@ -62,17 +60,14 @@ class DirectFit(CoulombSums):
         return self._to_fit.statistics, self._to_pairs.statistics
 
 
-def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend, threshold: float = THRESHOLD) -> int:
+def direct_fit_bytes(basis: Basis, aux: Basis, backend: Backend) -> int:
     """Upper bound of the memory of a `DirectFit`, from the number of pairs."""
     (groups, contraction), (single, _) = primitives(basis), primitives(aux)
     size = int(contraction.shape[1])
-    kinds, counts = (
-        [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]],
-        pair_counts(groups, threshold, backend),
-    )
+    kinds = [(a, b) for i, a in enumerate(groups) for b in groups[: i + 1]]
     pairs, fitting = Counter[int](), Counter[int]()
     stored = expanded = searched = 0
-    for (a, b), count in zip(kinds, counts, strict=True):
+    for (a, b), count in zip(kinds, pair_counts(groups, THRESHOLD, backend), strict=True):
         order, functions = a.order + b.order, a.functions * b.functions
         pairs[order] += count
         expansion = count * functions * hermite_count(order)

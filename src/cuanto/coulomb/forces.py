@@ -70,7 +70,6 @@ def electronic_gradient(
     sources: Sources,
     backend: Backend,
     omega: float | None = None,
-    threshold: float = THRESHOLD,
     room: float = np.inf,
 ) -> Array:
     """dE/dR of the energy of an electron density in the field of sources, at a fixed density matrix; on the host.
@@ -82,14 +81,14 @@ def electronic_gradient(
     atoms, xp = len(basis.R_ax), backend.xp
     M_pq = xp.zeros_like(D_pq) if sources.overlap is None else sources.overlap
     sets, X, X_nkl = _charges(basis, xp.stack([D_pq, M_pq]), sources, backend)
-    blocks = charge_blocks(sets, threshold, backend)
+    blocks = charge_blocks(sets, THRESHOLD, backend)
     gradient = backend.zeros((atoms if sources.points is None else len(sources.points[0]), 3), np.float64)
     if sources.kinetic or sources.overlap is not None:
         pairs = [block for block in blocks if block.charges.name == ELECTRONS]
         _add_overlap(gradient[:atoms], pairs, X, X_nkl[0].size, float(bool(sources.kinetic)), backend)
     if signs := _signs(sources):
         all_charges = Distributions.of(blocks, backend)
-        potentials = Potentials(all_charges, all_charges, threshold, omega=omega, higher=1, signs=signs, room=room)
+        potentials = Potentials(all_charges, all_charges, THRESHOLD, omega=omega, higher=1, signs=signs, room=room)
         _add_forces(gradient, potentials, X)
     total = backend.to_host(gradient)
     if sources.operators:

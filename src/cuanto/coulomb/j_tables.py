@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from cuanto.arrays import Array, Ints32
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.integrals.engine import copy_once
 from cuanto.kernels.hermite_build import tuple_table
-from cuanto.kernels.recurrences.components import kernel_matrix, powers
+from cuanto.kernels.recurrences.components import polynomials
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 
 Kind = tuple[tuple[int, bool], ...]
@@ -37,17 +36,6 @@ def polynomials_on(backend: Backend, kind: Kind) -> tuple[Any, ...]:
 
 def _part(kind: Kind, i: int) -> Any:
     return polynomials(kind)[i]
-
-
-@cache
-def polynomials(kind: Kind) -> tuple[Ints32, Ints32, Array]:
-    """Starts, powers and coefficients of the terms of all functions."""
-    rows = [
-        [(a, x) for a, x in zip(powers(l), row, strict=True) if x] for l, pure in kind for row in kernel_matrix(l, pure)
-    ]
-    start = np.array([0, *accumulate(len(row) for row in rows)], dtype=np.int32)
-    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
-    return start, power, np.array([x for row in rows for _, x in row])
 
 
 @cache

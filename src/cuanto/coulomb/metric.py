@@ -151,23 +151,23 @@ class FittingMetric:
     M^-1 is stored. `attenuated`: the metric of erf(omega r)/r.
     """
 
-    def __init__(self, V_PQ: Any, backend: Backend, delta: float | None = None, attenuated: bool = False) -> None:
+    def __init__(self, V_PQ: Any, backend: Backend, attenuated: bool = False) -> None:
         xp = backend.xp
         scale_P = 1.0 / xp.sqrt(xp.diagonal(V_PQ))
         A_PQ = _scale_metric(V_PQ, scale_P)
-        given = default_delta(A_PQ) if delta is None else delta
+        delta = default_delta(A_PQ)
         self._linalg = backend.linalg
         inverse, smallest = backend.linalg.inverse_factor(A_PQ)
-        self.triangular = smallest >= SAFE_PIVOT * given or (
-            smallest >= SAFE_EIGENVALUE * given and smallest_eigenvalue(inverse, backend) >= SAFE_EIGENVALUE * given
+        self.triangular = smallest >= SAFE_PIVOT * delta or (
+            smallest >= SAFE_EIGENVALUE * delta and smallest_eigenvalue(inverse, backend) >= SAFE_EIGENVALUE * delta
         )
         if self.triangular:
-            self.report = MetricReport("cholesky", given, smallest)
+            self.report = MetricReport("cholesky", delta, smallest)
         else:
             del inverse, A_PQ  # before others are allocated
             A = backend.to_host(_scale_metric(V_PQ, scale_P))
             with backend.linalg.host_threads(len(A)):
-                host, self.report = _inverse_of_singular(A, given, attenuated)
+                host, self.report = _inverse_of_singular(A, delta, attenuated)
             inverse = backend.to_device(host)
         inverse *= scale_P
         self.inverse = inverse

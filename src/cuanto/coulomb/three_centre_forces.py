@@ -29,6 +29,7 @@ from cuanto.integrals.engine import Engine, upload_groups
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels import fitting_force as kernels
 from cuanto.kernels.abi import COULOMB_BRA
+from cuanto.kernels.recurrences.components import polynomials
 from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.spec import Shells
 
@@ -135,7 +136,7 @@ class _Classes:
         self._smearing, self._parts = smearing(omega), parts
         groups: list[dict[str, Any]] = []
         for c, owner in zip(self.all, self._owners, strict=True):
-            start, power, value = kernels.polynomials(c.l, c.pure)
+            start, power, value = polynomials(((c.l, c.pure),))
             shape = {"start": start, "power": power, "value": value, "owner": owner}
             shape["aos"] = (c.ao[:, :, None] + np.arange(c.functions)).reshape(c.count, -1)
             groups.append(shape | {"exponent": c.exponents, "centre": c.centres[owner], "coefficient": c.coefficients})

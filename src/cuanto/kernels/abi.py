@@ -42,6 +42,8 @@ def parse_arguments(text: str) -> Arguments:
     return tuple((kind, name) for kind, _, name in pairs)
 
 
+SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
+"""Fast memory of a team by language: an argument on a CPU, shared memory on a GPU."""
 BATCH = parse_arguments(
     "INDEX begin, INDEX end, const int* bra_first, const REAL* bra_record, const REAL* bra_coefficient, int columns, "
     "const REAL* bra_shell, const INDEX* rows, INDEX kets, const int* ket_first, const REAL* ket_record, "

@@ -77,7 +77,7 @@ def stage_cost(stage: Stage) -> StageCost:
     return StageCost(counts[0], counts[1], calls, boys, live_values(stage))
 
 
-def cost(integrals: Integrals, real_bytes: int = 8) -> Cost:
+def cost(integrals: Integrals) -> Cost:
     """Cost of the kernel of a class of integrals."""
     functions = integrals.components * integrals.bra_functions * integrals.ket_functions
     graph = integrals.primitive.graph
@@ -85,6 +85,6 @@ def cost(integrals: Integrals, real_bytes: int = 8) -> Cost:
         stage_cost(integrals.primitive),
         tuple((sweep.repeat, stage_cost(sweep.stage)) for sweep in integrals.sweeps),
         integrals.width,
-        bytes_read=real_bytes * sum(kind is Kind.INPUT for kind in graph.kind),
-        bytes_written=real_bytes * functions,
+        bytes_read=8 * sum(kind is Kind.INPUT for kind in graph.kind),
+        bytes_written=8 * functions,
     )

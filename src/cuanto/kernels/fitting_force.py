@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.kernels.abi import COULOMB_BRA, parse_arguments
-from cuanto.kernels.recurrences.components import kernel_matrix, powers, shift_power
+from cuanto.kernels.abi import COULOMB_BRA, SCRATCH, parse_arguments
+from cuanto.kernels.recurrences.components import shift_power
 from cuanto.kernels.recurrences.mcmurchie_davidson import hermite_tuples
 from cuanto.kernels.text import SUMS, Source, assemble
 
@@ -44,7 +44,6 @@ FORCE = parse_arguments(
     "const double* share, INDEX width, const INDEX* a_place, const INDEX* b_place, INDEX a_base, INDEX b_base, "
     "INDEX a_stride, INDEX b_stride, const double* Gamma, const double* W, double* target"
 )
-SCRATCH = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 
 
 @cache
@@ -91,12 +90,3 @@ def raised_tuples(order: int) -> NDArray[np.int32]:
     rows = [(*t, 1, number[t], *(number[shift_power(t, x)] for x in range(3))) for t in hermite_tuples(order)]
     rows += [(0,) * 8] * (-len(rows) % AT_ONCE)
     return np.array(rows, dtype=np.int32)
-
-
-@cache
-def polynomials(l: int, pure: bool) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
-    """First term of every function of a shell, powers [term, axis] and values of all terms."""
-    rows = [[(a, c) for a, c in zip(powers(l), row, strict=True) if c] for row in kernel_matrix(l, pure)]
-    start = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
-    terms = [term for row in rows for term in row]
-    return start, np.array([a for a, _ in terms], dtype=np.int32), np.array([c for _, c in terms])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, parse_arguments
+from cuanto.kernels.abi import SCRATCH, parse_arguments
 from cuanto.kernels.text import SUMS, Source, assemble
 
 SETUP_THREADS = tuning.size("cuda", "grid.setup_threads")
@@ -50,7 +50,6 @@ NEAR = RANGE + parse_arguments(
     "const double* centre, const double* radius, const double* atom, const double* pair, INDEX atoms, int* list_atom, "
     "double* list_distance, int* list_rows, int* list_count"
 )
-SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 WEIGHTS = {"cpu": "grid_weights_cpu.h", "cuda": "grid_weights.cuh"}
 """Templates of the weights: a CPU stores the distances from a block of points; a GPU thread recomputes them."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuanto import tuning
-from cuanto.kernels.abi import Arguments, parse_arguments
+from cuanto.kernels.abi import SCRATCH, Arguments, parse_arguments
 from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.recurrences.boys import MAX_ORDER
@@ -149,7 +149,6 @@ TEAM_STEPS = ("j_expand", "j_transform", "j_density", "j_bras", "j_force", "j_ov
 """Steps in which a team of threads shares an item."""
 FORCE_STEPS = ("j_force", "j_overlap")
 """Steps that add to forces."""
-SCRATCH: dict[str, Arguments] = {"cpu": parse_arguments("double* scratch"), "cuda": ()}
 
 
 @cache

@@ -67,6 +67,8 @@ OPEN_MOMENTUM = 2
 """Lowest angular momentum of an open shell for which the state of an atom is followed to a minimum by default."""
 SCF_MEMORY = "matrices of the SCF"
 """Name under which memory is reserved for them."""
+SHARES_PAIRS = {"cpu": False, "cuda": True}
+"""Whether several kinds of integrals share the pairs of shells; a CPU makes them quickly, and saves the memory."""
 PASSES, PASS_BYTES = "passes over the grid", 2 << 30
 """Name under which memory for the grid is reserved before integrals take the rest, and its largest size: batches of
 points that are too small are slow."""
@@ -117,7 +119,7 @@ class Context:
 
     def shared_pairs(self) -> list[BraBatch] | None:
         """Pairs of shells on a device, shared by several kinds of integrals."""
-        if self.options.auxbasis is None or self.backend.traits.unified_memory:  # they may take too much memory
+        if self.options.auxbasis is None or not SHARES_PAIRS[self.backend.traits.language]:
             return None
         with self.timings.measure("pairs of shells"):
             return upload_pairs(self.basis, self.backend)

@@ -342,7 +342,7 @@ def semiempirical_energies(
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
-    threads = backend.traits.workers if backend.traits.unified_memory else 1
+    threads = backend.traits.workers if backend.traits.parallel_calculations else 1
     chunks: list[tuple[Semiempirical, list[int]]] = []
     for members in groups.values():
         first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)

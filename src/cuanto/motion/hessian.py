@@ -274,10 +274,8 @@ class HessianCalculation:
         workers = work.workers
         if workers is None:
             seconds = reference.timings.total * tasks
-            alone = (
-                seconds < MIN_PARALLEL_SECONDS or not reference.backend.traits.unified_memory or not self._portable()
-            )
-            workers = 0 if alone else min(usable_cores(), tasks)
+            parallel = reference.backend.traits.parallel_calculations and seconds >= MIN_PARALLEL_SECONDS
+            workers = min(usable_cores(), tasks) if parallel and self._portable() else 0
         logger.info("%d displacements in %s", tasks, f"{workers} processes" if workers > 1 else "this process")
         if workers == 0:
             return SerialRunner(), keywords, 1

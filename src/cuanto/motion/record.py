@@ -20,7 +20,6 @@ from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.library import files_of_set, is_file
 from cuanto.basis.names import split_names
-from cuanto.files import draft_of
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.surface import Surface
@@ -130,12 +129,10 @@ class Recorder:
         if self._file is None or self.path is None:
             return
         others = [line for line in self._file.read() if line.get("key") != self._key]
-        if not others:
+        if others:
+            self._file.replace(*others)
+        else:
             self.path.unlink(missing_ok=True)
-            return
-        draft = draft_of(self.path)
-        draft.write_text("".join(json.dumps(line) + "\n" for line in others), encoding="utf-8")
-        os.replace(draft, self.path)
 
 
 def result_at(surface: Surface, R_ax: Array) -> Result:

@@ -22,7 +22,7 @@ from cuanto.backends.base import Backend
 from cuanto.basis import Basis, Shell
 from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.errors import InputError, import_optional
-from cuanto.files import draft_of
+from cuanto.files import replacing
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
 
@@ -63,22 +63,14 @@ class Checkpoint:
 
     def __call__(self, state: State) -> None:
         """Replace the file."""
-        temporary = draft_of(self.path)
         content = io.BytesIO()  # the HDF5 library crashes after a failure to write, as on a full disk
         with self._h5py.File(content, "w") as file:
             self._fill(file, state)
-        try:
-            with temporary.open("wb") as written:
-                written.write(content.getbuffer())
-                written.write(SEAL + hashlib.sha256(content.getbuffer()).digest())
-                written.flush()
-                os.fsync(written.fileno())
-            os.replace(temporary, self.path)
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
-            raise InputError(f"cannot write the checkpoint {self.path}: {reason}") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(self.path, "the checkpoint ") as draft, draft.open("wb") as written:
+            written.write(content.getbuffer())
+            written.write(SEAL + hashlib.sha256(content.getbuffer()).digest())
+            written.flush()
+            os.fsync(written.fileno())
 
     def _fill(self, file: Any, state: State) -> None:
         numbers = {"iteration": state.iteration, "energy": state.energy, "gradient": state.gradient}

@@ -74,13 +74,11 @@ def stability_note(curvature: float, terms: Sequence[Term]) -> str:
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree{within}"
 
 
-def lowest_mode(problem: Problem, state: State, known: Subspace | None = None, sign_only: bool = False) -> Mode | None:
+def lowest_mode(problem: Problem, state: State, sign_only: bool = False) -> Mode | None:
     """Find the rotation along which the energy of a converged state has the lowest curvature; None if nothing can be
-    rotated. `known`: vectors on which the Hessian of this state has already acted; `sign_only`: stop as soon as the
-    curvature is clearly positive."""
-    space = known or Subspace(Hessian(problem, state))
-    hessian = space.hessian
-    size, most = len(hessian.diagonal), len(space) + MAX_VECTORS
+    rotated. `sign_only`: stop as soon as the curvature is clearly positive."""
+    space = Subspace(hessian := Hessian(problem, state))
+    size = len(hessian.diagonal)
     if size == 0:
         return None
     space.add_trials(3)
@@ -88,7 +86,7 @@ def lowest_mode(problem: Problem, state: State, known: Subspace | None = None, s
         values, vectors, products = space.eigenvectors()
         residual = products[0] - values[0] * vectors[0]
         clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < MAX_RELATIVE_RESIDUAL * values[0]
-        if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(most, size):
+        if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(MAX_VECTORS, size):
             return _mode(hessian, values, vectors)
         shift = hessian.diagonal - values[0]
         if not space.add(residual / np.where(np.abs(shift) > MIN_CURVATURE, shift, MIN_CURVATURE)):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.ir import Graph, inputs, linear
@@ -51,6 +52,19 @@ def kernel_matrix(l: int, pure: bool) -> tuple[tuple[float, ...], ...]:
     """Rows: functions of the shell; columns: monomials; `shell_scale` taken out."""
     matrix = shell_matrix(l, pure) / shell_scale(l, pure)
     return tuple(tuple(float(x) for x in row) for row in matrix)
+
+
+@cache
+def polynomials(
+    shells: tuple[tuple[int, bool], ...],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """The functions of shells (momentum, solid harmonics?) as sums of monomials: the first term of every function and
+    the end of the last, powers [term, axis] and coefficients of all terms."""
+    functions = [(powers(l), row) for l, pure in shells for row in kernel_matrix(l, pure)]
+    rows = [[(a, c) for a, c in zip(monomials, row, strict=True) if c] for monomials, row in functions]
+    start = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    power = np.array([a for row in rows for a, _ in row], dtype=np.int32)
+    return start, power, np.array([c for row in rows for _, c in row])
 
 
 def function_count(l: int, pure: bool) -> int:

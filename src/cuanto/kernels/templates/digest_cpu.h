@@ -136,21 +136,25 @@ static void digest_j(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, IN
 template <class WEIGHT>
 struct DigestK {
     typedef void (*Function)(const VEC*, WEIGHT, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
-    static Function of(INDEX nc, INDEX nd) {
-        switch (10 * nc + nd) {
-        case 11: return digest_k<WEIGHT, 1, 1>;
-        case 31: return digest_k<WEIGHT, 3, 1>;
-        case 33: return digest_k<WEIGHT, 3, 3>;
-        case 51: return digest_k<WEIGHT, 5, 1>;
-        case 53: return digest_k<WEIGHT, 5, 3>;
-        case 55: return digest_k<WEIGHT, 5, 5>;
-        case 61: return digest_k<WEIGHT, 6, 1>;
-        case 63: return digest_k<WEIGHT, 6, 3>;
-        case 66: return digest_k<WEIGHT, 6, 6>;
-        default: return digest_k<WEIGHT, 0, 0>;
-        }
-    }
+    template <int NC, int ND> static Function of() { return digest_k<WEIGHT, NC, ND>; }
 };
+
+// The function that is compiled for these numbers of functions c and d, or the one that takes them at run time.
+template <class DIGEST>
+static typename DIGEST::Function digest_for(INDEX nc, INDEX nd) {
+    switch (10 * nc + nd) {
+    case 11: return DIGEST::template of<1, 1>();
+    case 31: return DIGEST::template of<3, 1>();
+    case 33: return DIGEST::template of<3, 3>();
+    case 51: return DIGEST::template of<5, 1>();
+    case 53: return DIGEST::template of<5, 3>();
+    case 55: return DIGEST::template of<5, 5>();
+    case 61: return DIGEST::template of<6, 1>();
+    case 63: return DIGEST::template of<6, 3>();
+    case 66: return DIGEST::template of<6, 6>();
+    default: return DIGEST::template of<0, 0>();
+    }
+}
 
 // Add the integrals of one bra with the vector of kets to J and K of all densities; returns the integrals of the next bra.
 template <class WEIGHT>

@@ -6,7 +6,7 @@ extern "C" void ENTRY(PARAMETERS) {
         INDEX found = 0;
         vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
-            const DigestK<ACC>::Function add_k = DigestK<ACC>::of(k.nc, k.nd);
+            const DigestK<ACC>::Function add_k = digest_for<DigestK<ACC>>(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i)
                 found += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {
                     bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);

@@ -21,21 +21,10 @@ static void digest_derivative(const VEC* integrals, ACC weight, INDEX na, INDEX 
     }
 }
 
-typedef void (*Digest)(const VEC*, ACC, INDEX, INDEX, const ACC*, ACC*, const Kets&);
-static Digest digest_for(INDEX nc, INDEX nd) {
-    switch (10 * nc + nd) {
-    case 11: return digest_derivative<1, 1>;
-    case 31: return digest_derivative<3, 1>;
-    case 33: return digest_derivative<3, 3>;
-    case 51: return digest_derivative<5, 1>;
-    case 53: return digest_derivative<5, 3>;
-    case 55: return digest_derivative<5, 5>;
-    case 61: return digest_derivative<6, 1>;
-    case 63: return digest_derivative<6, 3>;
-    case 66: return digest_derivative<6, 6>;
-    default: return digest_derivative<0, 0>;
-    }
-}
+struct DigestDerivative {
+    typedef void (*Function)(const VEC*, ACC, INDEX, INDEX, const ACC*, ACC*, const Kets&);
+    template <int NC, int ND> static Function of() { return digest_derivative<NC, ND>; }
+};
 
 extern "C" void ENTRY(PARAMETERS) {
     const Densities& x = *(const Densities*)densities;
@@ -45,7 +34,7 @@ extern "C" void ENTRY(PARAMETERS) {
         vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
             const Kets& v = w.kets;
-            const Digest digest = digest_for(k.nc, k.nd);
+            const DigestDerivative::Function digest = digest_for<DigestDerivative>(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i) {
                 const INDEX columns = bra[i].columns, na = bra[i].na, nb = bra[i].nb;
                 found += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {

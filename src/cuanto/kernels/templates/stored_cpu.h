@@ -6,7 +6,7 @@ extern "C" void ENTRY(PARAMETERS) {
         const VEC* integrals = (const VEC*)((const Store*)stores)[chunk].value;
         vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX) {
-            const DigestK<Included>::Function add_k = DigestK<Included>::of(k.nc, k.nd);
+            const DigestK<Included>::Function add_k = digest_for<DigestK<Included>>(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i)
                 for (INDEX left = *number++; left > 0; --left)
                     integrals = digest_bra(x, bra[i], *number++, integrals, Included{}, add_k, w.kets, sums);
