@@ -5,11 +5,13 @@
     taskset -c 0,1 python benchmarks/two_versions.py ../before . --backend cpu
     python benchmarks/two_versions.py ../before . --timing-geometries --backend cuda --json FILE
     python benchmarks/two_versions.py ../before . --together --rounds 4 --repeat 5 --backend cuda
+    python benchmarks/two_versions.py ../before . --timing-geometries --processor-time --json FILE
 
 Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
 cached by then) and then `--repeat` times; with `--together` all cases but `first call`, which is left out, share a
 process, which takes less time in all. `first call` is a process from an empty kernel cache, integrals of water.
 `--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead, all in one process.
+`--processor-time`: time of the processor with one thread instead, for a CPU that other programs use as well.
 Energies that differ by more than 1e-8 Hartree end in exit status 1.
 """
 
@@ -30,13 +32,13 @@ from common import DATA, ROOT, machine, save
 ENERGY = """
 import json, sys, time
 import cuanto
-rows = []
+rows, clock = [], getattr(time, sys.argv[2])
 for path, method, basis, settings, repeat in json.loads(sys.argv[1]):
     molecule, times = cuanto.Molecule.from_xyz(path), []
     for _ in range(repeat + 1):
-        start = time.perf_counter()
+        start = clock()
         found = cuanto.energy(molecule, method, basis, **settings)
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     assert found.converged
     rows.append([found.energy, *times[1:]])
 print(json.dumps(rows))
@@ -71,6 +73,8 @@ TIMING_GEOMETRIES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
 LARGE = ("scf: octadecane RI-HF/cc-pVDZ", "dft: ribavirin RI-PBE/def2-TZVP", "semiempirical: 512 waters PM6")
 """Cases left out on a CPU, where each takes longer than all other cases together."""
 SAME_ENERGY = 1e-8
+PROCESSOR = "process_time"
+"""The function of `time` for `--processor-time`."""
 
 
 def path_of(name: str) -> Path:
@@ -78,7 +82,7 @@ def path_of(name: str) -> Path:
     return next(DATA.glob(f"{name}.xyz" if "/" in name else f"*geometries/{name}.xyz"))
 
 
-def run(tree: Path, cases: list[str], backend: str, repeat: int) -> list[list[float]]:
+def run(tree: Path, cases: list[str], backend: str, repeat: int, clock: str) -> list[list[float]]:
     """Energy and seconds of every case with a checkout, in one process."""
     given = []
     for case in cases:
@@ -87,7 +91,9 @@ def run(tree: Path, cases: list[str], backend: str, repeat: int) -> list[list[fl
     first = cases == [FIRST_CALL]
     with tempfile.TemporaryDirectory() as empty:
         environment = {**os.environ, "PYTHONPATH": str(tree / "src")} | ({"CUANTO_CACHE": empty} if first else {})
-        command = [sys.executable, "-c", FIRST if first else ENERGY, json.dumps(given)]
+        if clock == PROCESSOR:
+            environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", FIRST if first else ENERGY, json.dumps(given), clock]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         sys.exit(f"{done.stderr.strip()}\n{', '.join(cases)} failed with the checkout {tree}")
@@ -95,14 +101,16 @@ def run(tree: Path, cases: list[str], backend: str, repeat: int) -> list[list[fl
     return numbers
 
 
-def compare(trees: tuple[Path, Path], cases: list[str], backend: str, rounds: int, repeat: int) -> list[dict[str, Any]]:
+def compare(trees: tuple[Path, Path], cases: list[str], given: argparse.Namespace) -> list[dict[str, Any]]:
     """Medians of both checkouts; the first round fills the kernel cache and does not count."""
+    clock = PROCESSOR if given.processor_time else "perf_counter"
     seconds: dict[tuple[Path, str], list[float]] = {(tree, case): [] for tree in trees for case in cases}
     energies: dict[str, set[float]] = {case: set() for case in cases}
     warm = cases != [FIRST_CALL]
-    for turn in range(rounds + warm):
+    for turn in range(given.rounds + warm):
         for tree in trees if turn % 2 else trees[::-1]:
-            for case, (energy, *times) in zip(cases, run(tree, cases, backend, repeat), strict=True):
+            found = run(tree, cases, given.backend, given.repeat, clock)
+            for case, (energy, *times) in zip(cases, found, strict=True):
                 energies[case].add(energy)
                 if turn or not warm:
                     seconds[tree, case] += times
@@ -126,18 +134,20 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=CASES | TIMING_GEOMETRIES, help="these cases")
     parser.add_argument("--timing-geometries", action="store_true", help="the nine molecules of MOPAC's timings")
     parser.add_argument("--together", action="store_true", help="run all cases in one process of each checkout")
+    parser.add_argument("--processor-time", action="store_true", help="of one thread, instead of seconds")
     parser.add_argument("--json", help="write the result here")
     given = parser.parse_args()
     from cuanto.backends.base import get_backend
 
     usual = [case for case in CASES if given.backend == "cuda" or case not in LARGE]
     chosen = given.only or (list(TIMING_GEOMETRIES) if given.timing_geometries else usual)
-    record = {"benchmark": "two_versions", "machine": machine(get_backend(given.backend)), "cases": []}
+    record: dict[str, Any] = {"benchmark": "two_versions", "machine": machine(get_backend(given.backend))}
+    record |= {"time": "processor, one thread" if given.processor_time else "wall clock", "cases": []}
     trees = given.before.resolve(), given.after.resolve()
     if given.together:
         chosen = [case for case in chosen if case != FIRST_CALL]
     for cases in [chosen] if given.timing_geometries or given.together else [[case] for case in chosen]:
-        record["cases"] += compare(trees, cases, given.backend, given.rounds, given.repeat)
+        record["cases"] += compare(trees, cases, given)
         save(given.json, record)
     if any(row["energy_difference"] > SAME_ENERGY for row in record["cases"]):
         sys.exit("energies differ")

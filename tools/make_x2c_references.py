@@ -50,6 +50,7 @@ MOLECULES: dict[str, tuple[str, int, int]] = {
     "gold hydride": ("Au 0 0 0; H 0.3 0.4 1.45", 0, 1),
     "mercury hydride": ("Hg 0 0 0; H 0.3 0.4 1.65", 0, 2),
     "hydrogen iodide": ("I 0 0 0; H 0.3 0.4 1.55", 0, 1),
+    "calcium dication": ("Ca 0 0 0", 2, 1),
 }
 """Angstrom, charge, multiplicity."""
 # Molecule, method, basis, fitting, nuclear model; * in the sample of the tests.
@@ -74,6 +75,7 @@ TABLE = f"""
     gold hydride / rhf / {BASIS} / jk / point
     gold hydride / rhf / {BASIS} / none / point
     mercury hydride / uhf / {BASIS} / jk / point
+    calcium dication / rhf / cc-pvdz-x2c / none / point
 """
 ATOMS_IN_SAMPLE = ("Ne", "Kr")
 

@@ -346,6 +346,24 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "2 NOT converged" in done.output
 
 
+def test_warnings_of_results(tmp_path: Path) -> None:
+    """A PM6 pair without parameters, in molecules of one composition and of another, and from the journal; helium has
+    no such pair."""
+    for name, text in {"a": "P 0 0 2.4", "b": "P 0 0 2.5", "c": "P 0 0 2.4\nH 0 1.5 2.4"}.items():
+        (tmp_path / f"{name}.xyz").write_text(f"{2 + text.count('H')}\n\nSn 0 0 0\n{text}\n")
+    (tmp_path / "d.xyz").write_text("1\n\nHe 0 0 0\n")
+    table = tmp_path / "t.jsonl"
+    for _ in range(2):
+        arguments = ["energy", str(tmp_path), "-m", "pm6", "--backend", "cpu", "--out", str(table), "--workers", "0"]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+        expected = "PM6 has no parameters for Sn-P: core repulsion as in MOPAC without them"
+        assert done.output.splitlines()[0] == f"a, b, c: WARNING: {expected}"
+        rows = [json.loads(line) for line in table.read_text().splitlines()]
+        assert [row["warnings"] for row in rows] == [expected] * 3 + [None]
+    assert "already known" in done.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from cuanto.basis.core_potential import CorePotential, RadialTerm
 from cuanto.core_potentials import local, radial
 from cuanto.errors import InputError
 from oracles.core_potential import core_matrix_and_gradient
+from paths import ROOT
 from tolerances import FINITE_DIFFERENCE
 
 Array = NDArray[np.float64]
@@ -246,3 +248,13 @@ def test_potentials_of_a_basis_and_far_ones() -> None:
 def test_what_is_refused(potentials: list[CorePotential | None], words: str) -> None:
     with pytest.raises(InputError, match=words):
         core_potentials.matrix(basis_at(), potentials, backend="cpu")
+
+
+def test_the_stored_comparison_of_integrals() -> None:
+    """All models of tools/check_core_potentials.py and all sets of the Basis Set Exchange agree with PySCF."""
+    record = json.loads((ROOT / "benchmarks" / "results" / "ecp_integrals.json").read_text())
+    models, sets = record["models"], record["sets"]
+    assert len({(row["tight"], row["distance"], row["exponent"], row["power"]) for row in models}) == 144
+    assert {row["distance"] for row in models} >= {0.0, 0.05, 8.0} and {row["power"] for row in models} == {0, 1, 2}
+    assert len({row["set"] for row in sets}) == 88 and max(row["projectors"] for row in sets) >= 5
+    assert max(row["difference"] for row in models + sets) < 1e-10

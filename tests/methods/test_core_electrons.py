@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 
 import cuanto
 from cuanto import Molecule
+from cuanto.backends.base import get_backend
 from cuanto.basis import Shell, auxiliary_basis
 from cuanto.cli.main import app
 from cuanto.errors import InputError
+from cuanto.grid.points import molecular_points
+from cuanto.grid.settings import GridSettings
 from cuanto.interfaces.cube import cube_text
 from cuanto.interfaces.molden import molden_text
 from cuanto.interfaces.qcschema import to_qcschema
@@ -22,7 +25,9 @@ from cuanto.methods import Context, GaussianResult, Request
 from cuanto.properties.volume import Box
 from cuanto.report import write_report
 from cuanto.scf.checkpoint import Checkpoint
-from gradient_cases import Row, calculate, difference, energy_tolerance, key, references, tolerance
+from cuanto.scf.guess import superposed_atoms
+from cuanto.terms.dispersion import Dispersion
+from gradient_cases import Row, basis_name, calculate, difference, energy_tolerance, key, references, tolerance
 from paths import ROOT
 from scf_cases import basis, oracle
 from tolerances import FORCE_CPU_CUDA
@@ -56,12 +61,17 @@ def test_sample_on_a_gpu(row: Row) -> None:
 
 
 def test_the_stored_comparison_is_complete() -> None:
-    """At least thirty molecules were compared, and agree."""
+    """Molecules of every part of the table, with several bases and methods, were compared, and agree."""
     record = json.loads((ROOT / "benchmarks" / "results" / "core_potential_references_cpu.json").read_text())
     stored: dict[str, Any] = {row["row"]: row for row in record["rows"]}
     rows = references("core_potential")
     assert set(stored) == {key(row) for row in rows}
     assert len({row["molecule"] for row in rows}) >= 30
+    assert {"HI", "AuCl", "AgH", "WF6", "XeF2", "PbH4", "HgCl2", "PdCO", "CeF4"} <= {row["molecule"] for row in rows}
+    large = {row["molecule"] for row in rows if 20 <= row["geometry"].count(";") + 1 <= 60}
+    assert {name[:2] for name in large} == {"Pt", "Ru"}
+    assert {"lanl2dz", "def2-svp", "def2-tzvp", "cc-pvtz-pp+cc-pvtz"} <= {basis_name(row) for row in rows}
+    assert {"rhf", "uhf", "rohf"} <= {row["method"] for row in rows} and {"none", "jk"} <= {r["fitting"] for r in rows}
     for row in rows:
         assert abs(stored[key(row)]["energy_difference"]) < energy_tolerance(row)
         if row["gradient"] is not None:
@@ -168,6 +178,43 @@ def test_command_line_names_the_potentials(tmp_path: Path, monkeypatch: pytest.M
     )
     assert done.exit_code == 0, done.output
     assert "\n core potentials (lanl2dz): I 46 core electrons\n" in done.output
+
+
+def test_spin_orbit_parts_are_left_out_with_a_note(hydrogen_iodide: GaussianResult, tmp_path: Path) -> None:
+    path, files = tmp_path / "hi.xyz", ROOT / "tests" / "data" / "basis"
+    path.write_text(HI)
+    iodine, hydrogen = ((files / name).read_text() for name in ("lanl2dz.I.nw", "sto-3g.H.nw"))
+    (tmp_path / "with.nw").write_text(hydrogen + iodine + "SO\nI P\n2 1.5 0.7\nEND\n")
+    arguments = ["energy", str(path), "-m", "hf", "-b", str(tmp_path / "with.nw"), "--backend", "cpu"]
+    done = CliRunner().invoke(app, [*arguments, "--fitting", "none"])
+    assert done.exit_code == 0, done.output
+    assert "\n spin-orbit parts of the core potentials of I are left out\n" in done.output
+    assert f"{hydrogen_iodide.energy:.7f}" in done.output
+    assert not any("spin-orbit" in note for note in hydrogen_iodide.notes)
+
+
+@pytest.mark.parametrize("kind", ["d3bj", "d4"])
+def test_grid_fitting_set_and_dispersion_are_those_of_the_element(kind: str) -> None:
+    """They depend on the element, not on the number of electrons that are left."""
+    pytest.importorskip({"d3bj": "dftd3", "d4": "dftd4"}[kind])
+    mol = Molecule.from_string(HI)
+    valence = mol.with_core_electrons([46, 0])
+    assert valence.nuclei.charges.tolist() == [7, 1]
+    assert Dispersion(valence, "pbe", kind).energy == Dispersion(mol, "pbe", kind).energy < 0
+    settings = GridSettings(level="coarse")
+    points, theirs = (molecular_points(one, settings) for one in (valence, mol))
+    assert np.array_equal(points.r_gx, theirs.r_gx) and np.array_equal(points.w_g, theirs.w_g)
+    orbital = basis(SMALL, mol)
+    assert auxiliary_basis(orbital, valence).name == "def2-universal-jkfit"
+
+
+def test_the_guess_has_the_electrons_outside_of_the_core(hydrogen_iodide: GaussianResult) -> None:
+    orbital, mol = hydrogen_iodide.basis, hydrogen_iodide.molecule
+    D_pq = superposed_atoms(mol, orbital, 1, get_backend("cpu")).D_spq[0]
+    S_pq = oracle(mol, orbital).intor("int1e_ovlp")
+    assert (D_pq * S_pq).sum() == pytest.approx(8.0, abs=1e-6)
+    of_iodine = [p for p, label in enumerate(orbital.ao_labels()) if label.startswith("0 I")]
+    assert (D_pq * S_pq)[np.ix_(of_iodine, of_iodine)].sum() == pytest.approx(7.0, abs=1e-6)
 
 
 def test_orbitals_with_other_cores_are_no_guess(hydrogen_iodide: GaussianResult) -> None:

@@ -20,7 +20,7 @@ from paths import DATA
 Array = NDArray[np.float64]
 
 METHODS = ("MNDO", "AM1", "PM3", "PM6")
-DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 6: {1: 3 / 4, 2: -3 / 20, 3: 1 / 60}}
+DIFFERENCES = {4: {1: 2 / 3, 2: -1 / 12}, 8: {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}}
 """Weights of central differences by number of points, then by number of steps from the centre."""
 TIGHT = {"energy_tolerance": 1e-12, "gradient_tolerance": 1e-8}
 DIAGONALISERS = {
@@ -30,6 +30,12 @@ DIAGONALISERS = {
     "sp2": {"diagonaliser": "sp2"},
 }
 """Options that select each diagonaliser."""
+
+LIGANDS = {("Fe(CO)5", "PM6"): (7, 8)}
+"""Molecules with several equivalent states of broken symmetry, in each of which another ligand differs from the others:
+the atoms of this ligand in the state of the reference, the one bonded to the first atom first. Energies of these states
+differ by up to 2e-5 kcal/mol, because the coordinates are rounded. A guess from a geometry in which the ligand is 0.05
+Bohr closer leads to this state."""
 
 
 @lru_cache
@@ -84,8 +90,19 @@ def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> Sem
     return result
 
 
+def guess_for(name: str, method: str, backend: Any = "cpu") -> SemiempiricalResult | None:
+    """The density to start from if the state of the reference is one of several equivalent ones; else None."""
+    if (name, method) not in LIGANDS:
+        return None
+    mol = molecule(name)
+    R_ax = mol.R_ax.copy()
+    inner, *_ = ligand = list(LIGANDS[name, method])
+    R_ax[ligand] -= 0.05 * (R_ax[inner] - R_ax[0]) / np.linalg.norm(R_ax[inner] - R_ax[0])
+    return run(Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity), method, backend)
+
+
 def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, **options: Any) -> Array:
-    """Differences of energies at four or six points (Hartree/Bohr), from the density of the undisturbed molecule; the
+    """Differences of energies at four or eight points (Hartree/Bohr), from the density of the undisturbed molecule; the
     error is of that order in the step. The slopes of the last atom follow from translational invariance."""
     mol = here.molecule
     slopes = np.zeros_like(mol.R_ax)

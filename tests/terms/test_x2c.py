@@ -97,7 +97,7 @@ def test_a_heavy_element_without_relativity_is_noted() -> None:
     mol = cuanto.Molecule(["I", "H"], [[0, 0, 0], [0, 0, 3.0]])
     common = (mol, basis("x2c-svpall", mol), Surroundings(), get_backend("cpu"), None)
     (note,) = CoreHamiltonian(*common).notes()
-    assert note.startswith("I without relativity: use relativity='x2c'")
+    assert note.startswith("WARNING: I without relativity: use relativity='x2c'")
     (note,) = CoreHamiltonian(*common, OneElectronModel(137.0)).notes()
     assert note == "relativity: spin-free X2C in 112 decontracted functions, point nuclei"
     assert not any("without relativity" in note for note in water().notes)

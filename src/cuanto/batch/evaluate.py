@@ -24,6 +24,8 @@ from cuanto.motion.settings import Settings
 from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
 
+WARNING = "WARNING: "
+"""Beginning of the notes of a result that are warnings."""
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 """Keywords with which molecules can be computed together; with others they are computed one by one."""
 
@@ -105,4 +107,5 @@ def _row(result: Result, with_gradient: bool) -> dict[str, Any]:
         "charges": result.charges,
         "heat_of_formation": getattr(result, "heat_of_formation", None),
         "gradient": result.gradient if with_gradient else None,
+        "warnings": "; ".join(note.removeprefix(WARNING) for note in result.notes if note.startswith(WARNING)),
     }

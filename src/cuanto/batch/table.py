@@ -29,7 +29,7 @@ class Row:
 
     `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: those of an optimisation. `positions` (Bohr):
     given where they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a
-    batch does not compute is None.
+    batch does not compute is None. `warnings`: those among the notes of the result, separated by semicolons.
     """
 
     entry: Entry
@@ -51,6 +51,7 @@ class Row:
     entropy_term: float | None = None
     gibbs_energy: float | None = None
     seconds: float = 0.0
+    warnings: str = ""
     error: str = ""
     known: bool = False
     """Whether the row was taken from the journal."""
@@ -118,6 +119,7 @@ COLUMNS: dict[str, Column] = {
     "numbers": ("list<int32>", _of_molecule(lambda molecule: molecule.nuclei.protons.tolist())),  # ghost atoms: 0
     "positions_bohr": ("list<float64>", lambda row: _positions(row)),
     "seconds": ("float64", lambda row: row.seconds),
+    "warnings": ("string", lambda row: row.warnings or None),
     "error": ("string", lambda row: row.error or None),
 }
 

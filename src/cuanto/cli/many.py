@@ -50,6 +50,7 @@ def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -
     with Batch(entries, table, workers, scheduler) as batch:
         rows = _run_with_progress(console, batch, job.quiet)
     if not job.quiet:
+        print_warnings(console, rows)
         print_failures(console, rows)
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
@@ -110,6 +111,17 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
         console.print(f"{row.name}: {text}", markup=False, style="red")
     if len(bad) > MAX_FAILURES:
         console.print(f"and {len(bad) - MAX_FAILURES} more; the table has them all", style="red")
+
+
+def print_warnings(console: Console, rows: Sequence[Row]) -> None:
+    """Print every warning once, with the first few molecules that have it."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        if row.warnings:
+            names.setdefault(row.warnings, []).append(row.name)
+    for warning, found in names.items():
+        more = f" and {len(found) - MAX_FAILURES} more" if len(found) > MAX_FAILURES else ""
+        console.print(f"{', '.join(found[:MAX_FAILURES])}{more}: WARNING: {warning}", markup=False, style="yellow")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:

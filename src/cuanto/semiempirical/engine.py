@@ -23,7 +23,7 @@ from cuanto.kernels.text import Source
 from cuanto.memory import Budget
 from cuanto.semiempirical.constants import BOHR, HARTREE
 from cuanto.semiempirical.layout import Layout
-from cuanto.semiempirical.tables import atom_records, element_names, extra_gaussians, pair_table
+from cuanto.semiempirical.tables import atom_records, extra_gaussians, pair_table
 
 Atoms = NDArray[np.int32]
 
@@ -126,14 +126,14 @@ class PairEngine:
         """Arguments of all kernels."""
         layout = self.layout
         counts = {"orbitals": layout.orbitals, "products": layout.products, "atoms": self.atoms}
-        return {**self.arrays, **counts, "elements": len(element_names(layout))}
+        return {**self.arrays, **counts, "elements": len(layout.distinct)}
 
     # ---- integrals ----------------------------------------------------------------------------------------
 
     @property
     def model(self) -> dict[str, Any]:
         """Arguments of the kernels of the core Hamiltonian that depend on the method."""
-        gaussians = max(len(element.gaussians) for element in self.layout.elements)
+        gaussians = max(len(element.gaussians) for element in self.layout.distinct)
         flags = {"pm6": int(self.layout.parameters.method == "pm6"), "mopac": int(self.mopac)}
         terms = {"gaussians": gaussians, "extras": extra_gaussians(self.layout)}
         return {**flags, **terms, "bohr": BOHR, "hartree": HARTREE}

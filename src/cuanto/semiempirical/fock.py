@@ -64,20 +64,20 @@ class Fock:
         unusual_bP = engine.attraction_difference()
         if unusual_bP is not None:
             self.packing.unpack(unusual_bP, self.H_bpq)
-        U_p = np.concatenate([element.per_orbital(element.U) for element in self.layout.elements])
+        U_p = self.layout.per_orbital(lambda element: element.per_orbital(element.U))
         diagonal = self.H_bpq.reshape(len(self.H_bpq), -1)[:, :: self.layout.orbitals + 1]
         diagonal += backend.to_device(U_p)
         self._cores = backend.to_device(self.layout.cores)
-        self._one_centre = [self._element(name) for name in dict.fromkeys(self.layout.symbols)]
+        self._one_centre = [self._element(number) for number in range(len(self.layout.distinct))]
         repulsion_ba, attraction_bP = backend.download([repulsion_ba, self.attraction_bP])
         halves_ba = -0.5 * self.layout.core_charges * attraction_bP[:, self.layout.first_product[:-1]]
         self.core_repulsion_b = np.array([fsum(row) for row in repulsion_ba])
         self.screened_b = np.array([fsum(row) for row in np.concatenate([repulsion_ba, halves_ba], axis=1)])
 
-    def _element(self, symbol: str) -> tuple[Any, Any, Any]:
+    def _element(self, number: int) -> tuple[Any, Any, Any]:
         """Indices of the products of an element's atoms, and its maps from densities to J and K."""
-        element = self.layout.parameters.element(symbol)
-        atoms = np.array([a for a, name in enumerate(self.layout.symbols) if name == symbol])
+        element = self.layout.distinct[number]
+        atoms = np.flatnonzero(self.layout.element_of_atom == number)
         count = element.orbitals * (element.orbitals + 1) // 2
         indices = self.layout.first_product[atoms].astype(np.int64)[:, None] + np.arange(count)
         J, K = one_centre_maps(element)

@@ -7,9 +7,10 @@ d (orbitals s, x, y, z, x2-y2, xz, z2, yz, xy), so that a rotation acts on conti
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,23 +47,41 @@ class Layout:
     symbols: tuple[str, ...]
 
     @cached_property
+    def distinct(self) -> tuple[Element, ...]:
+        """Every element once, in order of occurrence."""
+        return tuple(self.parameters.element(symbol) for symbol in dict.fromkeys(self.symbols))
+
+    @cached_property
+    def element_of_atom(self) -> Indices:
+        """Number, in `distinct`, of the element of every atom."""
+        number = {element.symbol: k for k, element in enumerate(self.distinct)}
+        return np.array([number[symbol] for symbol in self.symbols], dtype=np.int32)
+
+    @property
     def elements(self) -> tuple[Element, ...]:
         """Element of every atom."""
-        return tuple(self.parameters.element(symbol) for symbol in self.symbols)
+        return tuple(self.distinct[k] for k in self.element_of_atom.tolist())
+
+    def per_atom(self, value: Callable[[Element], Any]) -> NDArray[Any]:
+        """A quantity of every atom's element; it is computed once for each element."""
+        return np.array([value(element) for element in self.distinct])[self.element_of_atom]
+
+    def per_orbital(self, values: Callable[[Element], Array]) -> Array:
+        """Values of all orbitals, from those of each element's orbitals."""
+        own = [values(element) for element in self.distinct]
+        return np.concatenate([own[k] for k in self.element_of_atom.tolist()])
 
     @cached_property
     def kinds(self) -> dict[Kind, Indices]:
         """Atoms of every kind; kinds with more orbitals come first."""
-        found: dict[Kind, list[int]] = {}
-        for a, element in enumerate(self.elements):
-            found.setdefault(element.kind, []).append(a)
-        order = sorted(found, key=lambda kind: (len(kind), kind), reverse=True)
-        return {kind: np.array(found[kind], dtype=np.int32) for kind in order}
+        order = sorted({element.kind for element in self.distinct}, key=lambda kind: (len(kind), kind), reverse=True)
+        number = self.per_atom(lambda element: order.index(element.kind))
+        return {kind: np.flatnonzero(number == k).astype(np.int32) for k, kind in enumerate(order)}
 
     @cached_property
     def by_orbitals(self) -> dict[int, Indices]:
         """Atoms by number of orbitals, in descending order."""
-        counts = np.array([element.orbitals for element in self.elements])
+        counts = self.sizes
         return {n: np.flatnonzero(counts == n).astype(np.int32) for n in (9, 4, 1) if (counts == n).any()}
 
     @cached_property
@@ -71,27 +90,31 @@ class Layout:
 
         The first mask: because of their orbitals; the second: because of their cores.
         """
-        own = [
-            not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
-            for e in self.elements
-        ]
-        return np.array(own), np.array([e.rho["core"] != e.rho["0"] for e in self.elements])
+
+        def own(e: Element) -> bool:
+            return not e.p_attracted or any(e.rho.get(pair) != e.rho.get(f"{pair} core") for pair in ("sp", "pp"))
+
+        return self.per_atom(own), self.per_atom(lambda e: e.rho["core"] != e.rho["0"])
 
     @cached_property
     def ambiguous(self) -> bool:
         """Whether an SCF may end above the lowest state: transition metals, lanthanides and noble gases."""
-        return any(element.shells.metal or element.shells.noble for element in self.elements)
+        return any(element.shells.metal or element.shells.noble for element in self.distinct)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of orbitals of every atom."""
+        return self.per_atom(lambda element: element.orbitals)
 
     @cached_property
     def first(self) -> Indices:
         """First orbital of every atom, followed by the number of all orbitals."""
-        return np.cumsum([0] + [element.orbitals for element in self.elements], dtype=np.int32)
+        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int32)
 
     @cached_property
     def first_product(self) -> Indices:
         """First packed product of every atom, followed by the number of all products."""
-        sizes = [element.orbitals * (element.orbitals + 1) // 2 for element in self.elements]
-        return np.cumsum([0, *sizes], dtype=np.int32)
+        return np.concatenate([[0], np.cumsum(self.sizes * (self.sizes + 1) // 2)]).astype(np.int32)
 
     @property
     def orbitals(self) -> int:
@@ -106,15 +129,17 @@ class Layout:
     @cached_property
     def product_indices(self) -> tuple[Indices, Indices]:
         """Row and column, in the matrices of all orbitals, of every packed product."""
-        atoms = zip(self.elements, self.first[:-1], strict=True)
-        pairs = [np.array(products(element.orbitals), dtype=np.int32) + first for element, first in atoms]
-        rows, columns = np.concatenate(pairs).T
-        return rows, columns
+        found = np.empty((2, self.products), dtype=np.int32)
+        for orbitals, atoms in self.by_orbitals.items():
+            pairs = np.array(products(orbitals), dtype=np.int32).T
+            places = self.first_product[atoms, None] + np.arange(pairs.shape[1])
+            found[:, places] = self.first[atoms, None] + pairs[:, None, :]
+        return found[0], found[1]
 
     @cached_property
     def core_charges(self) -> Array:
         """Valence electrons of every atom."""
-        return np.array([element.core_charge for element in self.elements], dtype=float)
+        return self.per_atom(lambda element: float(element.core_charge))
 
     @cached_property
     def cores(self) -> Array:
@@ -126,24 +151,23 @@ class Layout:
     @cached_property
     def atom_of_orbital(self) -> Indices:
         """The atom of every orbital."""
-        sizes = [element.orbitals for element in self.elements]
-        return np.repeat(np.arange(len(self.symbols), dtype=np.int32), sizes)
+        return np.repeat(np.arange(len(self.symbols), dtype=np.int32), self.sizes)
 
     @cached_property
     def isolated(self) -> float:
         """Energy of the separate atoms, Hartree."""
-        return math.fsum(element.isolated for element in self.elements)
+        return math.fsum(self.per_atom(lambda element: element.isolated).tolist())
 
     @cached_property
     def heat(self) -> float:
         """Heat of formation of the separate atoms, kcal/mol."""
-        return math.fsum(element.heat for element in self.elements)
+        return math.fsum(self.per_atom(lambda element: element.heat).tolist())
 
     def valence_multiplicity(self, multiplicity: int) -> int:
         """Multiplicity of the valence electrons. The cores of lanthanides contain the f electrons; if their number is
         odd, one of them is among the unpaired electrons of the molecule, but not among those of the valence shell. In a
         singlet it pairs with a valence electron."""
-        inner = sum(element.number - element.core_charge for element in self.elements)
+        inner = int(self.per_atom(lambda element: element.number - element.core_charge).sum())
         if inner % 2 == 0:
             return multiplicity
         return 2 if multiplicity == 1 else multiplicity - 1

@@ -26,14 +26,9 @@ DEFAULT_PAIR = {False: (2.18, 5.0), True: (3.0, 5.0)}
 """alpha and x of a PM6 pair without parameters, as in MOPAC; True: with a lanthanide."""
 
 
-def element_names(layout: Layout) -> list[str]:
-    """Names of the elements, in the order of their first atoms."""
-    return list(dict.fromkeys(layout.symbols))
-
-
 def unknown_pairs(layout: Layout) -> list[tuple[str, str]]:
     """Pairs of elements in the molecule for which PM6 has no parameters."""
-    names = element_names(layout) if layout.parameters.method == "pm6" else []
+    names = [element.symbol for element in layout.distinct] if layout.parameters.method == "pm6" else []
     many = {name for name in names if layout.symbols.count(name) > 1}
     pairs = [(one, other) for k, one in enumerate(names) for other in names[k:] if one != other or one in many]
     return [pair for pair in pairs if pair not in layout.parameters.pairs]
@@ -41,16 +36,15 @@ def unknown_pairs(layout: Layout) -> list[tuple[str, str]]:
 
 def extra_gaussians(layout: Layout) -> int:
     """Largest number of Gaussians that belong to a pair of elements."""
-    names = element_names(layout)
+    names = [element.symbol for element in layout.distinct]
     terms = layout.parameters.by_partner
     return max((len(terms.get((one, other), ())) for one in names for other in names), default=0)
 
 
 def atom_records(layout: Layout) -> Array:
     """Parameters of every atom as a table [atom, field]; elements are numbered in order of occurrence."""
-    names = element_names(layout)
-    rows = {name: _record(layout.parameters.elements[name], number) for number, name in enumerate(names)}
-    return np.stack([rows[symbol] for symbol in layout.symbols])
+    rows = [_record(element, number) for number, element in enumerate(layout.distinct)]
+    return np.stack(rows)[layout.element_of_atom]
 
 
 def _record(element: Element, number: int) -> Array:
@@ -74,7 +68,8 @@ def _record(element: Element, number: int) -> Array:
 
 def pair_table(layout: Layout) -> Array:
     """Parameters of the core repulsion, [element, element, field]; see templates/nddo_core_repulsion.h."""
-    names, make = element_names(layout), _pm6 if layout.parameters.method == "pm6" else _mndo
+    names = [element.symbol for element in layout.distinct]
+    make = _pm6 if layout.parameters.method == "pm6" else _mndo
     table = np.zeros((len(names), len(names), PAIR_FIELDS))
     for i, one in enumerate(names):
         for j, other in enumerate(names):

@@ -126,7 +126,7 @@ def orthonormal_frame(size: int, backend: Backend) -> Frame:
 
 def start_density(layout: Layout, electrons: tuple[int, int], spins: int, backend: Backend) -> Density:
     """Density of neutral atoms, divided between the spins."""
-    share_p = np.concatenate([atomic_shares(element) for element in layout.elements])
+    share_p = layout.per_orbital(atomic_shares)
     n, total = layout.orbitals, sum(electrons)
     parts = [1.0] if spins == 1 else [number / total for number in electrons]
     D_spq = backend.zeros((spins, n, n), np.float64)

@@ -108,4 +108,4 @@ class CoreHamiltonian(Term):
         if not heavy.any():
             return ()
         elements = ", ".join(dict.fromkeys(np.array(self._molecule.elements)[heavy].tolist()))
-        return (f"{elements} without relativity: use relativity='x2c', or a basis with a core potential",)
+        return (f"WARNING: {elements} without relativity: use relativity='x2c', or a basis with a core potential",)
