@@ -96,8 +96,8 @@ def expected_bytes(basis: Any, aux: Any, backend: Any) -> int:
 
 
 def sweep(names: list[str], shares: list[float], backend: Any, record: dict[str, Any], path: str | None) -> None:
-    """Water clusters with less and less memory."""
-    rows = record["rows"] = []
+    """Water clusters with less and less memory; rows of other clusters in the record are kept."""
+    rows = record["rows"] = [row for row in record.get("rows", []) if row["molecule"] not in names]
     for name in names:
         molecule = cuanto.Molecule.from_xyz(geometry(name))
         basis, aux = cuanto.Basis("def2-svp", molecule), cuanto.Basis(AUX, molecule)

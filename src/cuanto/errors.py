@@ -35,6 +35,10 @@ class ConvergenceWarning(UserWarning):
     """The SCF of a result did not converge; its `converged` is False."""
 
 
+class InputWarning(UserWarning):
+    """The input may mean something else than what was read. The command line prints the message."""
+
+
 @contextmanager
 def without_convergence_warnings() -> Iterator[None]:
     """Suppress the warning about a result that did not converge; the caller reports it in another way."""

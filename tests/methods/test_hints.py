@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cuanto
 from cuanto import Molecule
+from cuanto.cli.main import run
+from cuanto.errors import InputWarning
 from cuanto.methods.hints import ground_multiplicity
 
 FAST: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
@@ -57,17 +60,28 @@ def test_an_anion_that_is_not_bound() -> None:
     ("comment", "meant"),
     [("Charge: -1 mult 2", "charge=-1 mult=2"), ("charge 1", "charge=1"), ("Multiplicity: 3", "mult=3")],
 )
-def test_a_comment_that_is_not_read(comment: str, meant: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))
-    (record,) = caplog.records
-    assert record.getMessage() == f"hint: xyz, line 2: {comment!r} is not read; write {meant} if it is meant"
+def test_a_comment_that_is_not_read(comment: str, meant: str) -> None:
+    """A warning in Python; none if charge or multiplicity are given otherwise."""
+    text = O2.replace("\n\n", f"\n{comment}\n", 1)
+    expected = f"hint: the input, line 2: {comment!r} is not read; write {meant} if it is meant"
+    with pytest.warns(InputWarning, match=re.escape(expected)):
+        Molecule.from_text(text)
+    Molecule.from_text(text, multiplicity=3)
+
+
+def test_the_command_line_prints_the_hint_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "oxygen.xyz"
+    path.write_text(O2.replace("\n\n", "\nCharge: -1 mult 2\n", 1))
+    for more, lines in ((), 1), (("--multiplicity", "3"), 0):
+        with pytest.raises(SystemExit) as leaving:
+            run(["energy", str(path), "-m", "pm6", "-q", *more])
+        error = capsys.readouterr().err
+        assert not leaving.value.code and error.count("\n") == lines
+        assert lines == 0 or "'Charge: -1 mult 2' is not read; write charge=-1 mult=2 if it is meant" in error
 
 
 @pytest.mark.parametrize(
     "comment", ["charge=-1 mult=2", "a molecule", "Charge: 0 mult 1", "discharge 4", "energy -1.0"]
 )
-def test_other_comments(comment: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))
-    assert caplog.records == []
+def test_other_comments(comment: str) -> None:
+    Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))  # a warning would be an error

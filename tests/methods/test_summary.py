@@ -58,6 +58,14 @@ def test_a_table_in_notebooks() -> None:
     )
 
 
+def test_hints_and_warnings_follow_the_table() -> None:
+    oxygen = Molecule(["O", "O"], [[0, 0, 0], [0, 0, 2.3]])
+    found = cuanto.energy(oxygen, "pm6", backend="cpu")
+    hint = next(note for note in found.notes if note.startswith("hint"))
+    assert str(found).splitlines()[-1] == f" {hint}" and found._repr_html_().endswith(f"</table><p>{hint}</p>")
+    assert "hint" not in str(compute("pm6"))
+
+
 def test_the_gap() -> None:
     found = compute("hf", "sto-3g")
     assert found.gap == found.lumo[0] - found.homo[0] > 0

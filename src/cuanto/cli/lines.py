@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from textwrap import wrap
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from cuanto.errors import InputWarning
 
 INDENT = "   "
 """Begins the continuation of a line."""
@@ -21,6 +27,30 @@ def print_text(console: Console, text: str, style: str = "") -> None:
             rows = found or rows
         for row in rows:
             console.print(Text(row, style), soft_wrap=True)
+
+
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print warnings about the input to standard error, in one line each and once, with the name of the program."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_line(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, InputWarning):
+                print_text(Console(stderr=True, highlight=False), f"cuanto: {message}")
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.filterwarnings("default", category=InputWarning)
+        warnings.showwarning = show_line
+        yield
 
 
 def print_error(text: str) -> None:

@@ -30,7 +30,7 @@ from cuanto.cli import (
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.calculate import NOT_CONVERGED
-from cuanto.cli.lines import print_error
+from cuanto.cli.lines import print_error, printed_warnings
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
 from cuanto.limits import require_memory
@@ -115,7 +115,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack some letters of molecule names
     try:
         require_memory()
-        status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
+        with printed_warnings():
+            status = app(args=arguments, prog_name="cuanto", standalone_mode=False)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED

@@ -16,6 +16,7 @@ _SOLVENT = (
 )
 _MULTIPLICITY = "give the multiplicity 2S + 1 with --multiplicity, such as 3 for two unpaired electrons"
 _UNRESTRICTED = "put a u before the method, such as -m uhf or -m ub3lyp"
+_ITERATIONS = "give the largest number of iterations as an option, such as -o max_iterations=200"
 ADVICE = {
     **dict.fromkeys(("--nthreads", "--nprocs", "--nproc", "--ncores", "--cores", "--cpus"), _THREADS),
     **dict.fromkeys(("--spin", "--unpaired", "--nopen", "--uhf-electrons"), _MULTIPLICITY),
@@ -28,10 +29,21 @@ ADVICE = {
     **dict.fromkeys(("--freq", "--frequencies", "--hessian"), "use `cuanto frequencies`"),
     **dict.fromkeys(("--output", "--out-file"), "results are written with --json, --molden, --report or --out"),
     **dict.fromkeys(("--dispersion", "--d3", "--d4"), "add -d3bj or -d4 to the method, such as -m b3lyp-d4"),
+    **dict.fromkeys(("--maxiter", "--max-iter", "--max-iterations", "--maxcycle", "--max-cycle"), _ITERATIONS),
+    **dict.fromkeys(("-c", "--chrg"), "give the charge with --charge"),
     **dict.fromkeys(("--nosym", "--symmetry"), "energies do not use symmetry: leave it out"),
 }
 """What would work instead of options of other programs."""
 
+COMMANDS = {
+    **dict.fromkeys(("sp", "singlepoint", "single-point", "scf", "hf", "dft"), "energy"),
+    **dict.fromkeys(("grad", "force", "forces", "engrad"), "gradient"),
+    **dict.fromkeys(("geomopt", "minimize", "minimise"), "optimize"),
+    **dict.fromkeys(("vib", "vibrations", "hessian", "hess"), "frequencies"),
+    **dict.fromkeys(("dynamics", "aimd"), "md"),
+}
+"""Commands by the names that they have in other programs."""
+_MOLECULE = re.compile(r".+\.(xyz|json|molden)|smiles:.+", re.IGNORECASE)
 _CHOICES = re.compile(r"not one of (.*)", re.DOTALL)
 _WORD = re.compile(r"'([^']*)'")
 
@@ -119,6 +131,10 @@ def _other(error: Any) -> str:
     """The message about an unknown command or an unexpected argument."""
     text = " ".join(str(error.format_message()).split()).rstrip(".")
     if found := re.match(r"No such command '([^']*)'\.?(.*)", text):
+        if found[1].lower() in COMMANDS:
+            return f"there is no command {found[1]!r}: use `cuanto {COMMANDS[found[1].lower()]}`"
+        if _MOLECULE.fullmatch(found[1]):
+            return f"a command is missing before {found[1][:40]!r}: for the energy, use `cuanto energy {found[1][:40]}`"
         close = _WORD.findall(found[2])
         return f"there is no command {found[1][:40]!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):

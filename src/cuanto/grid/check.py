@@ -9,6 +9,8 @@ ones.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from cuanto.arrays import Array, Flags
@@ -58,6 +60,7 @@ def _neighbours(molecule: Molecule) -> Flags:
     return different
 
 
+@lru_cache(maxsize=256)
 def _angular(Z: int, settings: GridSettings, window: tuple[float, float]) -> tuple[Array, Array]:
     """Points of two angular rules on the shells of an element with radii in a window (Bohr)."""
     n, full = settings.numbers(Z)
@@ -70,6 +73,7 @@ def _angular(Z: int, settings: GridSettings, window: tuple[float, float]) -> tup
     return np.concatenate(points), np.concatenate(weights)
 
 
+@lru_cache(maxsize=256)
 def _radial(Z: int, settings: GridSettings, count: int) -> tuple[Array, Array]:
     """Points of two radial rules, for `count` atoms of an element."""
     n, _ = settings.numbers(Z)

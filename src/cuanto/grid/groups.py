@@ -99,7 +99,7 @@ def _molecular_groups(
     distinct = {id(pattern): pattern for pattern in patterns}  # atoms of an element share one pattern
     starts = range_starts(np.array([len(part[1]) for part in distinct.values()]))
     begin = dict(zip(distinct, starts.tolist(), strict=False))
-    extent = {i: (r.min(axis=0, initial=0.0), r.max(axis=0, initial=0.0)) for i, (r, _, _) in distinct.items()}
+    extent = {i: _extent(r_gx) for i, (r_gx, _, _) in distinct.items()}
     low_ax, high_ax = (molecule.R_ax + np.array([extent[id(pattern)][i] for pattern in patterns]) for i in range(2))
     low_x = low_ax.min(axis=0)
     atom_first = range_starts(np.array([len(pattern[1]) for pattern in patterns]))
@@ -126,6 +126,12 @@ def _molecular_groups(
     edges = backend.to_host(xp.flatnonzero(key[1:] != key[:-1])) + 1
     first = np.concatenate([[0], edges, [total]]).astype(np.int64)
     return xp.ascontiguousarray(arrays["position"][:, order]), arrays["own"][order], arrays["weight"][order], first
+
+
+def _extent(r_gx: Array) -> tuple[Array, Array]:
+    """Smallest and largest coordinates of points and of the origin; NumPy is slow along columns, fast along rows."""
+    r_xg = np.ascontiguousarray(r_gx.T)
+    return r_xg.min(axis=1, initial=0.0), r_xg.max(axis=1, initial=0.0)
 
 
 def _within_reach(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from math import prod
 from typing import Any
 
 from cuanto.errors import InputError
 from cuanto.grid.rules import DEGREES, RADIAL_RULES, lebedev
-from cuanto.options import choice, number, option, require_known
+from cuanto.options import Option, choice, number, option, require_known
 
 Level = str | tuple[int, int]
 
@@ -61,9 +62,8 @@ class GridSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level", _level(self.level))
-        for one in fields(self):
-            if "option" in one.metadata:
-                replace(one.metadata["option"], name=one.name).check(getattr(self, one.name))
+        for one in _options():
+            one.check(getattr(self, one.name))
 
     @classmethod
     def of(
@@ -101,6 +101,13 @@ class GridSettings:
     def pruned(self) -> bool:
         """Whether inner and outer shells have fewer points."""
         return self.pruning == "nwchem" or (self.pruning == "auto" and isinstance(self.level, str))
+
+
+@cache
+def _options() -> tuple[Option, ...]:
+    """The options among the settings."""
+    known = [(one.name, one.metadata["option"]) for one in fields(GridSettings) if "option" in one.metadata]
+    return tuple(replace(given, name=name) for name, given in known)
 
 
 def _level(given: object) -> Level:

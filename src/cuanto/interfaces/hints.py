@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
+from cuanto.methods.model import kind_of
 from cuanto.system.text import quote
 
 KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
@@ -60,10 +61,19 @@ def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
     return None
 
 
+def _is_method(given: str) -> bool:
+    try:
+        return bool(kind_of(given))
+    except InputError:
+        return False
+
+
 def _suggest(given: str, path: Path, known: str) -> str:
     """Suggestion after 'does not exist': a SMILES without its prefix, or a similar file name."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
+    if known == KNOWN_INPUTS and _is_method(given):
+        return f"; a method is given with -m {given}, a basis with -b"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)
     return f"; did you mean {quote(str(path.parent / close[0]), 200)}?" if close else f"; give {known}"

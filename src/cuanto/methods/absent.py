@@ -39,7 +39,7 @@ ABSENT = (
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),
     (r".*-(d2|d3zero|d3\(0\)|d3\(zero\)|d3m|d3m\(?bj\)?|mbd|ts|xdm)", DAMPING),
-    (r".+-d3", f"name its damping: {DAMPING}"),
+    (r".+-d3", f"name its damping: {DAMPING}, for example b3lyp-d3bj"),
     (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)", "use mndo, am1, pm3, pm6 or rm1"),
     (r"(pm7|pm6-(d3h4|dh\+|d3|dh2x?)|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)", "use pm6, rm1 or am1"),
     (r"(hse0?[36]|lc-.*|m05(-2x)?|m06(-hf)?|m11(-l)?|mn1[25](-s?x?l?)?|sogga.*|n12.*|b97(-[123])?|b98)", FUNCTIONAL),

@@ -51,12 +51,13 @@ def estimate_errors(result: GaussianResult, share: float = 1.0) -> dict[str, flo
     """Errors by source; a source that does not exist in a calculation is left out. `share`: fraction of the memory to
     use."""
     model = Model.of(result.method, result.molecule)
+    settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
     found: dict[str, float] = {}
     if result.auxbasis is not None:
         found["fitting"] = _fitting(result, model)
     if model.has_functional:
-        found["grid"] = _grid(result, model, share)
-    found["screening"] = _screening(result, model)
+        found["grid"] = _grid(result, model, settings, share)
+    found["screening"] = _screening(result, model, settings)
     found["precision"] = result.known_errors.get("precision", _precision(result, model))
     found["convergence"] = _convergence(result)
     return found
@@ -86,8 +87,7 @@ def _fitting(result: GaussianResult, model: Model) -> float:
     return _add(coulomb, exchange)
 
 
-def _grid(result: GaussianResult, model: Model, share: float) -> float:
-    settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
+def _grid(result: GaussianResult, model: Model, settings: GridSettings, share: float) -> float:
     if result.partition is not None:
         settings = replace(settings, cube_edge=result.partition[0], sphere_fraction=result.partition[1])
     backend, state = result.backend, result.state
@@ -97,10 +97,9 @@ def _grid(result: GaussianResult, model: Model, share: float) -> float:
     return grid_error(potential, result.molecule, result.basis, settings, density, budget)
 
 
-def _screening(result: GaussianResult, model: Model) -> float:
+def _screening(result: GaussianResult, model: Model, settings: GridSettings) -> float:
     electrons, error = result.molecule.nelectron, 0.0
     if model.has_functional:
-        settings = GridSettings.of(DEFAULT_GRID if result.grid is None else result.grid)
         error += NEGLECTED_ON_GRID * settings.threshold * electrons
     if _direct(result, model):
         error += NEGLECTED_IN_FOCK * result.settings.screening * electrons

@@ -84,6 +84,7 @@ def kind_of(method: str) -> str:
     try:
         _functional(name)
     except InputError as error:
+        _refuse_basis(method)
         names = (*METHODS, *SEMIEMPIRICAL)
         if close := difflib.get_close_matches(method.lower(), names, n=1):
             raise InputError(f"unknown method {method!r}; did you mean {close[0]!r}? Or: {error}") from None
@@ -92,6 +93,16 @@ def kind_of(method: str) -> str:
         choice = ", ".join(names)
         raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
     return "functional"
+
+
+def _refuse_basis(method: str) -> None:
+    """Refuse a known method with a basis behind it, such as B3LYP/6-31G*."""
+    name, _, basis = (part.strip() for part in method.partition("/"))
+    if name and basis and kind_of(name) != "semiempirical":
+        raise InputError(
+            f"method {method!r} has a basis in it: give the method {name} and the basis {basis} "
+            f"(on the command line -m {name} -b '{basis}')"
+        )
 
 
 def _functional(name: str) -> tuple[Functional, bool]:

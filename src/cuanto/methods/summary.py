@@ -135,28 +135,34 @@ def fitting_line(result: Result) -> str:
 
 
 def summary_text(result: Result) -> str:
-    """The rows as a table with a heading."""
+    """A table with a heading and the rows, then hints and warnings."""
     rows = list(_available_rows(result))
     names, values = (max(len(row[k]) for row in rows) for k in (0, 1))
     table = [f" {name:<{names}}  {value:>{values}}  {unit}".rstrip() for name, value, unit in rows]
-    return "\n".join([_heading(result), *table])
+    return "\n".join([_heading(result), *table, *(f" {note}" for note in _remarks(result))])
 
 
 def summary_html(result: Result) -> str:
-    """The table in HTML."""
+    """The table in HTML, with hints and warnings below it."""
     cells = "".join(
         f"<tr><td style='text-align:left'>{escape(name)}</td><td style='text-align:right'>{escape(value)}</td>"
         f"<td style='text-align:left'>{escape(unit)}</td></tr>"
         for name, value, unit in _available_rows(result)
     )
     colour = "" if result.converged else " style='color:#c00'"
-    return f"<table><caption{colour}>{escape(_heading(result))}</caption>{cells}</table>"
+    remarks = "".join(f"<p>{escape(note)}</p>" for note in _remarks(result))
+    return f"<table><caption{colour}>{escape(_heading(result))}</caption>{cells}</table>{remarks}"
 
 
 def _heading(result: Result) -> str:
     verdict = "converged" if result.converged else "NOT converged"
     many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
     return f"{result.molecule.name or 'molecule'}, {result.level_of_theory}, {verdict} in {many}"
+
+
+def _remarks(result: Result) -> list[str]:
+    """Notes that ask for attention."""
+    return [note for note in result.notes if note.startswith(("hint", "WARNING"))]
 
 
 def _available_rows(result: Result) -> Iterator[Row]:

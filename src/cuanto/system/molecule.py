@@ -3,6 +3,7 @@
 import operator
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuanto.arrays import Array, Ints
-from cuanto.errors import InputError, require
+from cuanto.errors import InputError, InputWarning, require
 from cuanto.files import write_text
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
@@ -168,6 +169,8 @@ class Molecule:
     def _from_parsed(
         cls, found: Structure, charge: int | None, multiplicity: int | None, name: str, prefix: str
     ) -> "Molecule":
+        if found.hint and charge is None and multiplicity is None:
+            warnings.warn(found.hint, InputWarning, stacklevel=3)
         if multiplicity is None and (charge is None or charge == (found.charge or 0)):
             multiplicity = found.multiplicity  # the file's multiplicity belongs to the file's charge
         if charge is None:

@@ -14,7 +14,8 @@ Position = tuple[float, float, float]
 class Structure:
     """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give.
 
-    `dummies`: numbers, from 1, that dummy atoms have in the file; they are not among the atoms here.
+    `dummies`: numbers, from 1, that dummy atoms have in the file; they are not among the atoms here. `hint`: what looks
+    like a charge or multiplicity and is not read, and how to write it.
     """
 
     symbols: tuple[str, ...]
@@ -24,6 +25,7 @@ class Structure:
     name: str
     angstrom: bool
     dummies: tuple[int, ...] = ()
+    hint: str = ""
 
 
 def parse_position(tokens: Sequence[str], where: str) -> Position:

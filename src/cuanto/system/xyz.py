@@ -5,10 +5,8 @@ The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`
 """
 
 import re
-from functools import cache
 
 from cuanto.errors import InputError, require
-from cuanto.log import logger
 from cuanto.system.nuclei import atom_symbol, is_dummy
 from cuanto.system.structure import Position, Structure, parse_position
 from cuanto.system.text import parse_whole, quote, split_lines
@@ -33,7 +31,6 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
-    _warn_unread(comment, source)
     rows = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
     atoms = [(symbol, xyz) for symbol, xyz in rows if symbol is not None]
     require(atoms, f"{source}: has dummy atoms only, which have no nucleus: at least one atom must be real")
@@ -46,6 +43,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
         name=name[1] if name else "",
         angstrom=True,
         dummies=tuple(number for number, (symbol, _) in enumerate(rows, start=1) if symbol is None),
+        hint=_hint(comment, source),
     )
 
 
@@ -85,13 +83,13 @@ def _atom(line: str, where: str) -> tuple[str | None, Position]:
     return symbol, parse_position(tokens[1:4], where)
 
 
-@cache
-def _warn_unread(comment: str, source: str) -> None:
-    """Warn once about a charge or multiplicity without an equals sign, such as `charge 1`, which is not read."""
+def _hint(comment: str, source: str) -> str:
+    """A hint about a charge or multiplicity without an equals sign, such as `charge 1`, which is not read."""
     found = {key: match[1] for key, pattern in _WITHOUT_EQUALS_SIGN.items() if (match := pattern.search(comment))}
-    if found and found not in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
-        meant = " ".join(f"{key}={value}" for key, value in found.items())
-        logger.warning("hint: %s, line 2: %s is not read; write %s if it is meant", source, quote(comment, 60), meant)
+    if not found or found in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
+        return ""
+    meant = " ".join(f"{key}={value}" for key, value in found.items())
+    return f"hint: {source}, line 2: {quote(comment, 60)} is not read; write {meant} if it is meant"
 
 
 def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:
