@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -20,11 +21,11 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import blas, cache
-from cuanto.backends.background import Background, ready
+from cuanto.backends.background import LATER, Background, ready
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
-from cuanto.backends.cpu.compiler import library_path, load_library
+from cuanto.backends.cpu.compiler import PATIENCE, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
@@ -168,7 +169,9 @@ class CpuBackend:
         if not cache.complete(library_path(source)):
             if not self._programs:
                 self._compilers.submit(load_pool)  # the pool is needed as well
-            return self._compilers.submit(partial(load_library, source, later))
+            if not later:
+                return self._compilers.submit(partial(load_library, source))
+            return self._compilers.submit(partial(load_library, source, time.monotonic() + PATIENCE), LATER)
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
