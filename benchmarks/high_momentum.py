@@ -8,7 +8,8 @@
 Calculations: one call of `cuanto.energy` and one of PySCF in turn, `--repeats` times after a first one that is not
 counted, with the same functions, threads and criteria; both programs store integrals where they fit into memory.
 Recorded are the best seconds and the best processor seconds, which other programs on the machine disturb less.
-Energies must agree to 1e-8 Hartree.
+Energies must agree to 1e-8 Hartree. PySCF does one SCF; ours also searches for lower states of molecules with open d
+shells, such as CuO, which `--search none` leaves out.
 `--builds` times one direct J and K of PySCF's starting density by both programs instead, for molecules whose whole
 calculation would take half an hour.
 
@@ -110,8 +111,8 @@ def peer_calculation(mol: Any, multiplicity: int, D_spq: Any | None = None) -> A
     return method
 
 
-def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
-    """Time a calculation with both programs in turn."""
+def measure(key: str, backend: Any, repeats: int, search: str) -> dict[str, Any]:
+    """Time a calculation with both programs in turn; `search` for lower states in ours."""
     system = SYSTEMS[key]
     molecule = molecule_of(system)
     basis = cuanto.Basis(system.basis, molecule, spherical=True)
@@ -120,7 +121,7 @@ def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
     ours, theirs = Clock(), Clock()
 
     def run() -> Any:
-        return cuanto.energy(molecule, "hf", basis, backend=backend, fitting="none")
+        return cuanto.energy(molecule, "hf", basis, backend=backend, fitting="none", search=search)
 
     run()
     backend.finish_compiling()
@@ -136,6 +137,7 @@ def measure(key: str, backend: Any, repeats: int) -> dict[str, Any]:
         "name": system.name,
         "basis": system.basis,
         "functions": basis.nbf,
+        "search": search,
         "iterations": result.iterations,
         "energy": result.energy,
         "cuanto": ours.record(),
@@ -308,6 +310,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json")
+    parser.add_argument("--search", choices=("auto", "none"), default="auto", help="search for lower states in ours")
     parser.add_argument("--builds", action="store_true", help="time one direct J and K instead of calculations")
     parser.add_argument("--classes", action="store_true", help="time classes of integrals on one thread instead")
     parser.add_argument("--highest", type=int, default=5, help="highest angular momentum of the classes")
@@ -327,7 +330,7 @@ def main() -> None:
     if options.builds:
         save(options.json, {"machine": machine(backend), "builds": [measure_build(k, backend) for k in options.only]})
         return
-    rows = [measure(key, backend, options.repeats) for key in options.only]
+    rows = [measure(key, backend, options.repeats, options.search) for key in options.only]
     save(options.json, {"machine": machine(backend), "calculations": rows})
     bad = [row for row in rows if row["difference"] > ENERGY_TOLERANCE]
     sys.exit(f"energies differ: {bad}" if bad else 0)

@@ -6,17 +6,27 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cuanto.backends import cache
 from cuanto.backends.cpu import compiler
 from cuanto.backends.simt.kernel import compile_simt
 from cuanto.cli.main import run
 from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
-from scripted import REAL, compiled_libraries, compiler_script, forget_compiler, run_python, temporary_files
+from scripted import (
+    REAL,
+    compiled_libraries,
+    compiler_script,
+    forget_compiler,
+    run_python,
+    temporary_files,
+    wait_until,
+)
 from tolerances import INTEGRAL_REL
 
 BROKEN = Source('extern "C" void broken() {\n    a_line_that_is_wrong;\n}\n', "broken", "cpu", ())
@@ -51,6 +61,40 @@ def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def no_zig(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
+
+
+# ------------------------------------------------------------------------------------------------ priorities
+
+
+def test_a_compilation_that_can_wait_is_in_the_session_of_the_calculation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a session of its own its priority would have no effect on Linux; signals of the terminal go to groups."""
+    go = tmp_path / "go"
+    slow = f'for i in $(seq 300); do [ -e {go} ] && break; sleep 0.1; done; compile "$@"'
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", slow))
+    final = compiler.library_path(SOUND)
+    process, _, _ = compiler.start_compiler(SOUND.text, compiler.FLAGS, final, low_priority=True)
+    try:
+        wait_until(lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == 19)
+        assert os.getsid(process.pid) == os.getsid(0) and os.getpgid(process.pid) == process.pid != os.getpgrp()
+    finally:
+        go.touch()
+        process.communicate()
+    assert cache.complete(final)
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_starved_compilation_is_started_again_at_the_usual_priority(
+    patient: bool, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priorities = tmp_path / "priorities"
+    starved = f'nice >> {priorities}; [ $(wc -l < {priorities}) -lt {1 + patient} ] && sleep 100; compile "$@"'
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", starved))
+    library = compiler.compile_library(SOUND, low_until=time.monotonic() + patient)
+    usual = str(os.getpriority(os.PRIO_PROCESS, 0))
+    assert priorities.read_text().split() == [*(["19"] if patient else []), usual]
+    assert compiled_libraries(folder) == [library] and temporary_files(folder) == []
 
 
 # -------------------------------------------------------------------------------------------------- the log

@@ -26,6 +26,7 @@ from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cpu.compiler import compile_library
 from cuanto.backends.cpu.pool import Pool, Variant
 from cuanto.backends.cuda.launch import WORTH_COMPILING
+from cuanto.basis import Basis
 from cuanto.errors import CompilerError
 from oracles.integrals import overlap_matrix
 from scripted import (
@@ -56,12 +57,12 @@ class Watch:
         self.gate = threading.Event()
         self.before_call: Callable[[str], None] = lambda entry: None
 
-        def compile_watched(source: Any, low_priority: bool = False) -> Path:
+        def compile_watched(source: Any, low_until: float = 0.0) -> Path:
             if source.entry != POOL:
-                self.compiled.setdefault(source.entry, (threading.current_thread().name, low_priority))
+                self.compiled.setdefault(source.entry, (threading.current_thread().name, low_until > time.monotonic()))
             if source.entry not in (TABLE, POOL):
                 assert self.gate.wait(60)
-            return compile_library(source, low_priority)
+            return compile_library(source, low_until)
 
         def watched_variant(program: CpuProgram, arguments: Any) -> Variant:
             items = ENTRY(program.items)
@@ -181,6 +182,15 @@ def test_a_schedule_that_was_asked_for_is_the_only_one(schedule: str, watch: Wat
     watch.gate.set()
     assert_right(integrals.overlap(BASIS, backend=CpuBackend(threads=2, schedule=schedule)))
     assert set(watch.called) == ({TABLE} if schedule == "table" else CLASSES)
+
+
+def test_loops_are_compiled_for_classes_without_index_tables_only(watch: Watch) -> None:
+    """Loops, and index tables of the other algorithm, give the same integrals (dd|dd)."""
+    watch.gate.set()
+    basis = Basis.from_shells(some_basis(2, count=1).shells[2:], np.array([[0.1, -0.2, 0.3]] * 3))
+    eri = {x: integrals.eri_4c(basis, algorithm=x, backend=CpuBackend(2, "table")) for x in ("hgp", "md")}
+    assert set(watch.compiled) == {TABLE, "loops_kernel"} == set(watch.called)
+    np.testing.assert_allclose(eri["md"], eri["hgp"], rtol=0, atol=INTEGRAL_REL * np.abs(eri["hgp"]).max())
 
 
 @pytest.mark.usefixtures("much_work")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 
 MARK = b"cuanto seal 1\n\0\0"
 LENGTH = len(MARK) + 32
@@ -36,6 +35,8 @@ def publish(draft: str, final: str) -> None:
         )  # linkers replace the draft by a file with other permissions
         os.fsync(file.fileno())
     if os.path.isdir(final) and not os.path.islink(final):
+        import tempfile  # importing it takes as long as all the rest of this script
+
         os.rename(final, tempfile.mkdtemp(prefix=".misplaced-", dir=os.path.dirname(final)))
     os.replace(draft, final)
     folder = os.open(os.path.dirname(final), os.O_RDONLY)

@@ -14,6 +14,7 @@ from cuanto.kernels.cost import Cost, cost
 from cuanto.kernels.ir import Graph, Integrals, Kind, Stage, Sweep
 from cuanto.kernels.layout import SIDES, TABLES
 from cuanto.kernels.recurrences import head_gordon_pople, mcmurchie_davidson, one_electron
+from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.schedule.straight import contracted_function, primitive_function
 from cuanto.kernels.schedule.table import Program, Shape, by_levels, depth_first
 from cuanto.kernels.spec import BLOCK_SCHEDULES, COULOMB, SCHEDULES, KernelSpec, Shells
@@ -93,7 +94,9 @@ class Skeleton:
     per_block: int = 1
 
 
-TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h", "hermite_expansion_cpu.h", "md_loops_cpu.h", "table_cpu.h")
+TABLE_PARTS = (*RECORDS, "batch_cpu.h", "program.h")
+LOOP_PARTS = (*TABLE_PARTS, "hermite_expansion_cpu.h", "md_loops_cpu.h", "table_cpu.h")
+TABLE_STORE = abi.BATCH + abi.TABLES + parse_arguments("int vectors")
 GROUP_PARTS = (*RECORDS, "program.h", "group.cuh")
 THREADS = tuning.size("cuda", "integrals.threads")
 GROUP_THREADS = tuning.size("cuda", "integrals.group_threads")
@@ -103,10 +106,8 @@ SKELETONS = {
     ("lane", "list"): Skeleton((*RECORDS, "batch_cpu.h", "straight.h", "straight_list.h"), CPU_LIST),
     ("thread", "store"): Skeleton((*RECORDS, "straight.h", "straight_store.h"), abi.BATCH, THREADS, THREADS),
     ("thread", "list"): Skeleton((*RECORDS, "straight.h", "straight_list.h"), CUDA_LIST, LIST_THREADS),
-    ("table", "store"): Skeleton(
-        (*TABLE_PARTS, "table_store_cpu.h"), abi.BATCH + abi.TABLES + parse_arguments("int vectors")
-    ),
-    ("table", "list"): Skeleton((*TABLE_PARTS, "table_list_cpu.h"), CPU_LIST),
+    ("table", "store"): Skeleton((*TABLE_PARTS, "no_loops_cpu.h", "table_cpu.h", "table_store_cpu.h"), TABLE_STORE),
+    ("table", "list"): Skeleton((*LOOP_PARTS, "table_list_cpu.h"), CPU_LIST),
     ("group", "store"): Skeleton((*GROUP_PARTS, "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
     ("group", "list"): Skeleton((*GROUP_PARTS, "group_list.cuh"), CUDA_LIST + GROUP, GROUP_THREADS),
     **{
@@ -118,6 +119,8 @@ SKELETONS = {
     ),
 }
 """All kernels of integrals, by schedule and consumer."""
+LOOPS_STORE = Skeleton((*LOOP_PARTS, "table_store_cpu.h"), TABLE_STORE)
+"""As (`table`, `store`), also for classes whose primitive stage is done by loops."""
 
 
 def integral_source(
@@ -139,7 +142,9 @@ def source_of(spec: KernelSpec) -> Source:
         raise InputError(f"there is no kernel of integrals with {kind}")
     if spec.schedule in ("lane", "thread"):
         return _straight_source(spec)
-    return general_source(spec.schedule, spec.real, spec.consumer)
+    table = (spec.schedule, spec.consumer) == ("table", "store")
+    loops = table and by_loops(spec.operator, spec.bra, spec.ket, spec.algorithm)
+    return general_source(spec.schedule, spec.real, spec.consumer, loops)
 
 
 @cache
@@ -161,12 +166,16 @@ def _straight_source(spec: KernelSpec) -> Source:
 
 
 @cache
-def general_source(schedule: str, real: str, consumer: str = "store") -> Source:
-    """A kernel of any class: from index tables (`table`, `group`), or a block of threads for an integral or quartet."""
+def general_source(schedule: str, real: str, consumer: str = "store", loops: bool = False) -> Source:
+    """A kernel of any class: from index tables (`table`, `group`), or a block of threads for an integral or quartet.
+
+    `loops`: the `table` kernel that stores integrals of classes `by_loops`; the usual one is compiled in half the time.
+    """
     target = next(target for target, names in SCHEDULES.items() if schedule in names.values())
     defines = {"SCREENED": int(consumer == "list"), "PER_INTEGRAL": int(schedule == "integral_block")}
-    entry = f"{schedule}_{'kernel' if consumer == 'store' else consumer}"
-    return integral_source(entry, target, real, SKELETONS[schedule, consumer], defines)
+    entry = f"{'loops' if loops else schedule}_{'kernel' if consumer == 'store' else consumer}"
+    skeleton = LOOPS_STORE if loops else SKELETONS[schedule, consumer]
+    return integral_source(entry, target, real, skeleton, defines)
 
 
 def unrolled(target: str, class_cost: Cost) -> bool:

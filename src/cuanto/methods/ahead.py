@@ -47,6 +47,7 @@ def compile_energy(context: Context) -> None:
     if context.request.fitting == "none" and context.backend.traits.language in ENERGY:
         QuartetEngine.begin(context.backend, context.options.precision)
     _compile(context, ENERGY)
+    _compile(context, POSSIBLE, later=True)
 
 
 def _momenta(basis: Basis) -> list[tuple[int, bool]]:
@@ -75,10 +76,10 @@ def compile_gradient(context: Context) -> None:
     _compile(context, GRADIENT)
 
 
-def _compile(context: Context, lists: dict[str, Callable[[Context], Iterator[Source]]]) -> None:
+def _compile(context: Context, lists: dict[str, Callable[[Context], Iterator[Source]]], later: bool = False) -> None:
     if (sources := lists.get(context.backend.traits.language)) is not None:
         for source in sources(context):
-            context.backend.compile(source)
+            context.backend.compile(source, later)
 
 
 def _host_energy(context: Context) -> Iterator[Source]:
@@ -96,6 +97,13 @@ def _host_energy(context: Context) -> Iterator[Source]:
         table = ShellTable.of(context.basis)
         texts = (table.kinds, table.columns, model.functional.family)
         yield from (cpu_density(texts, "double", True), cpu_matrix(texts, "double"))
+
+
+def _host_possible(context: Context) -> Iterator[Source]:
+    """Kernels that some grids need: the density of a guess of many orbitals is made from its matrix."""
+    if context.model.has_functional:
+        table = ShellTable.of(context.basis)
+        yield cpu_density((table.kinds, table.columns, context.model.functional.family), "double", False)
 
 
 def _setup(settings: GridSettings, language: str, *more: str) -> Iterator[Source]:
@@ -142,4 +150,5 @@ def _device_gradient(context: Context) -> Iterator[Source]:
 
 
 ENERGY: dict[str, Callable[[Context], Iterator[Source]]] = {"cpu": _host_energy, "cuda": _device_energy}
+POSSIBLE: dict[str, Callable[[Context], Iterator[Source]]] = {"cpu": _host_possible}
 GRADIENT: dict[str, Callable[[Context], Iterator[Source]]] = {"cuda": _device_gradient}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -20,11 +21,11 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import blas, cache
-from cuanto.backends.background import Background, ready
+from cuanto.backends.background import LATER, Background, ready
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
-from cuanto.backends.cpu.compiler import library_path, load_library
+from cuanto.backends.cpu.compiler import PATIENCE, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
@@ -32,6 +33,7 @@ from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import finish_texts
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source, source_of, unrolled
+from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.schedule.table import Program as Tables
 from cuanto.kernels.spec import KernelSpec, schedule_name
 from cuanto.kernels.text import Source
@@ -168,7 +170,9 @@ class CpuBackend:
         if not cache.complete(library_path(source)):
             if not self._programs:
                 self._compilers.submit(load_pool)  # the pool is needed as well
-            return self._compilers.submit(partial(load_library, source, later))
+            if not later:
+                return self._compilers.submit(partial(load_library, source))
+            return self._compilers.submit(partial(load_library, source, time.monotonic() + PATIENCE), LATER)
         loaded: Future[ctypes.CDLL] = Future()
         loaded.set_result(load_library(source))
         return loaded
@@ -275,16 +279,14 @@ class CpuBackend:
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
-        known = class_tables(job.operator, job.bra, job.ket, job.algorithm, levels=False)
+        class_ = (job.operator, job.bra, job.ket, job.algorithm)
+        known = class_tables(*class_, levels=False)
         tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
-        return self.compile(general_source("table", job.real_name)).variant({**job.arguments, **tables})
+        source = general_source("table", job.real_name, loops=by_loops(*class_))
+        return self.compile(source).variant({**job.arguments, **tables})
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:
-    """Vectors of kets per statement: more reduce the cost of decoding, fewer stay in the cache."""
-    values = program.slots + width
-    for vectors in (4, 2):
-        if values * vectors * 8 <= 2 * L1_VALUES and kets > 8 * (vectors // 2):
-            return vectors
-    return 1
+    """Vectors of kets per statement: four reduce the cost of decoding, one stays in the cache."""
+    return 4 if 4 * 8 * (program.slots + width) <= 2 * L1_VALUES and kets > 16 else 1

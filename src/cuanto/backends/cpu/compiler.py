@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,11 @@ from cuanto.errors import CompilerError
 from cuanto.kernels.text import Source
 
 FLAGS = ("-std=c++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fPIC", "-shared", "-pthread", "-w")
+PATIENCE = 20.0
+"""Seconds after a request in which a kernel that can be replaced by the general one is compiled at the lowest priority.
+
+By then a calculation has spent about as much time with the general kernel as the compilation takes of it.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,10 @@ def library_path(source: Source) -> Path:
 def start_compiler(
     content: str, flags: Sequence[str], final: Path, low_priority: bool
 ) -> tuple[subprocess.Popen[bytes], Path, Path]:
-    """Start compiling in a new session, which outlives this process; `low_priority`: at the lowest priority.
+    """Start compiling in a process group that outlives this process; `low_priority`: at the lowest priority.
+
+    It has no session of its own: Linux divides processor time among sessions first (autogroup, `man 7 sched`), so that
+    a compiler in a new session would take as much of it as the whole calculation, even at the lowest priority.
 
     Returns the process, and the temporary files of the library and of the text.
     """
@@ -126,7 +135,7 @@ def start_compiler(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, **{name: str(path) for name, path in paths.items()}},
-        start_new_session=True,
+        process_group=0,
     )
     return process, draft, text
 
@@ -151,37 +160,59 @@ def _no_room(final: Path, error: OSError) -> CompilerError:
     )
 
 
-def compile_library(source: Source, low_priority: bool = False) -> Path:
-    """Return the compiled source, from the cache if possible."""
-    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_priority)
+def compile_library(source: Source, low_until: float = 0.0) -> Path:
+    """Return the compiled source, from the cache if possible; `low_until` as in `compile_text`."""
+    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_until)
 
 
-def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_priority: bool = False) -> Path:
-    """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log."""
+def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_until: float = 0.0) -> Path:
+    """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log.
+
+    Until the time `low_until` (of `time.monotonic`) at the lowest priority. A compilation that has not finished by then
+    is started again at the usual one, because a priority can only be lowered.
+    """
     if cache.complete(final):
         return final
-    process, draft, text = start_compiler(content, flags, final, low_priority)
-    try:
-        log, _ = process.communicate()
-        if process.returncode == 0 and draft.exists():
-            seal.publish(str(draft), str(final))
-    except OSError as error:
-        raise _no_room(final, error) from error
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # also the compiler that the shell has started
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-        text.unlink(missing_ok=True)
-    if process.returncode != 0 or not cache.complete(final):
+    left = low_until - time.monotonic()
+    status, log = _attempt(content, flags, final, left) if left > 0.0 else (None, b"")
+    if status is None:
+        status, log = _attempt(content, flags, final)
+    if status != 0 or not cache.complete(final):
         reason = log.decode(errors="replace") or "it wrote no library; set CUANTO_CXX to another compiler"
         raise CompilerError(f"compiling {entry} with {find_compiler().path} failed:\n{reason}")
     return final
 
 
-def load_library(source: Source, low_priority: bool = False) -> ctypes.CDLL:
+def _attempt(content: str, flags: Sequence[str], final: Path, seconds: float | None = None) -> tuple[int | None, bytes]:
+    """Status and log of a compilation; `seconds`: at the lowest priority, with the status None if it takes longer."""
+    process, draft, text = start_compiler(content, flags, final, low_priority=seconds is not None)
+    try:
+        log, _ = process.communicate(timeout=seconds)
+        if process.returncode == 0 and draft.exists():
+            seal.publish(str(draft), str(final))
+        return process.returncode, log
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return None, b""
+    except OSError as error:
+        raise _no_room(final, error) from error
+    except BaseException:
+        _kill(process)
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+        text.unlink(missing_ok=True)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a compilation, also the compiler that the shell has started."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def load_library(source: Source, low_until: float = 0.0) -> ctypes.CDLL:
     """Load the compiled source; a library that does not load, perhaps from another machine, is compiled again."""
-    library = compile_library(source, low_priority)
+    library = compile_library(source, low_until)
     try:
         return ctypes.CDLL(str(library))
     except OSError:

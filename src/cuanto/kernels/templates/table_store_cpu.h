@@ -36,9 +36,6 @@ template <int NV> static void table_batch(PARAMETERS) {
 }
 
 KERNEL(1) ENTRY(PARAMETERS) {
-    switch (vectors) {
-    case 1: table_batch<1>(ARGUMENTS); break;
-    case 2: table_batch<2>(ARGUMENTS); break;
-    default: table_batch<4>(ARGUMENTS);
-    }
+    if (vectors == 1) table_batch<1>(ARGUMENTS);
+    else table_batch<4>(ARGUMENTS);
 }
