@@ -83,6 +83,20 @@ def test_semiempirical_ones_are_computed_together() -> None:
     assert rows[2].gradient is not None and np.allclose(rows[2].gradient, alone.gradient, atol=1e-5)
 
 
+def test_a_gpu_computes_all_molecules_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(workers: int) -> ProcessRunner:
+        raise AssertionError("processes would compete for the GPU")
+
+    monkeypatch.setattr(module, "ProcessRunner", refuse)
+    monkeypatch.setattr(module, "TASKS_PER_PROCESS", 1)
+    monkeypatch.setattr(module, "usable_cores", lambda: 2)
+    found = energies(H2, "pm6", backend="simt")
+    alone = energies(H2, "pm6", backend="cpu", workers=0)
+    assert [row.energy for row in found] == pytest.approx([row.energy for row in alone], abs=1e-9)
+    with pytest.raises(AssertionError, match="compete"):
+        energies(H2, "pm6", backend="cpu")
+
+
 def test_tasks_hold_molecules_of_one_composition() -> None:
     model, cpu = Model("pm6"), get_backend("cpu").traits
     others = [cuanto.Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.7 + 0.1 * k]]) for k in range(2)]

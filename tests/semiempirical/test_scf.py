@@ -15,6 +15,7 @@ from cuanto.methods.semiempirical import Semiempirical
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
 from cuanto.scf.diagonalise import Diagonaliser, Full
+from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS, ORTHONORMALISE_EVERY, Pseudo
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.diagonalisers import choose_diagonaliser, settings
@@ -50,6 +51,11 @@ NOT_AUFBAU = 280.052185
 def steps(states: list[Any]) -> list[str]:
     """Name of the step that produced each state."""
     return [state.step.split()[-1] for state in states]
+
+
+def in_double(frame: Frame) -> Diagonaliser:
+    """Block rotations without single precision."""
+    return Pseudo(frame, "economical")
 
 
 def mopac_heat(name: str) -> float:
@@ -135,7 +141,7 @@ def test_single_precision_is_not_used_with_loose_criteria() -> None:
         assert run(mol, "pm6", on_iteration=states.append, **options).converged
         kinds.append({state.D_spq.dtype.itemsize for state in states})
     assert kinds == [{4, 8}, {8}]
-    calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(), mixed=False)
+    calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(), diagonaliser=in_double)
     assert {state.D_spq.dtype.itemsize for state in calculation.states()} == {8}
 
 
@@ -143,13 +149,13 @@ def test_single_precision_is_not_used_with_loose_criteria() -> None:
 def test_single_precision_does_not_affect_the_result(mol: Molecule) -> None:
     """Energies, charges and gradients agree whether or not early iterations are in single precision (atomic units)."""
     found = []
-    for mixed in (None, False):
+    for diagonaliser in (None, in_double):
         states: list[Any] = []
-        calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(**TIGHT), mixed=mixed)
+        calculation = Semiempirical(mol, "pm6", get_backend("cpu"), ScfOptions(**TIGHT), diagonaliser=diagonaliser)
         found.append(calculation.run(states.append))
         singles = [state.D_spq.dtype == np.float32 for state in states]
-        assert found[-1].converged and sum(singles) >= 3 * (mixed is None)
-        assert not any(singles if mixed is False else singles[-5:])
+        assert found[-1].converged and sum(singles) >= 3 * (diagonaliser is None)
+        assert not any(singles if diagonaliser else singles[-5:])
     one, other = found
     assert abs(one.energy - other.energy) < SAME
     assert np.abs(one.charges - other.charges).max() < SAME

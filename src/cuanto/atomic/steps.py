@@ -94,8 +94,8 @@ class Chain:
     size: int
     start: Parameters
     scan: str = "auto"
-    _steps: list[Step] = field(default_factory=list)
-    _warnings: list[str] = field(default_factory=list)
+    _steps: list[Step] = field(default_factory=list, init=False)
+    _warnings: list[str] = field(default_factory=list, init=False)
 
     def run(self) -> Batches:
         """Run steps 1 to 8."""

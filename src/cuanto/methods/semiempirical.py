@@ -57,9 +57,8 @@ BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 class Semiempirical:
     """A molecule with a semiempirical method, ready for the SCF.
 
-    `mopac_compatible`: overlaps from MOPAC's truncated series. `mixed`: early rotations in single precision
-    (None: on a CPU); the last ones are always in double. `diagonaliser`: factory of the one to use instead of the
-    default.
+    `mopac_compatible`: overlaps from MOPAC's truncated series. `diagonaliser`: factory of the one to use instead of
+    the default.
     """
 
     molecule: Molecule
@@ -68,7 +67,6 @@ class Semiempirical:
     options: ScfOptions = field(default_factory=ScfOptions)
     max_memory: float | None = None
     mopac_compatible: bool = False
-    mixed: bool | None = None
     diagonaliser: Callable[[Frame], Diagonaliser] | None = None
     timings: Timings = field(default_factory=Timings)
 
@@ -141,7 +139,7 @@ class Semiempirical:
         occupations = choose_occupations(options, filled, self.layout.orbitals)
         problem = Problem(terms, frame, occupations, False, self.timings)
         given = self.diagonaliser
-        diagonaliser = choose_diagonaliser(options, frame, self.mixed) if given is None else given(frame)
+        diagonaliser = choose_diagonaliser(options, frame) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
         moment = DipoleMoment(self.layout, R_ax, self.backend)
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)

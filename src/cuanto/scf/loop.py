@@ -245,15 +245,10 @@ class ExtrapolationStep:
 
     def finish(self, current: Evaluation) -> State:
         """Canonical orbitals if they are valid, or after the last correction."""
-        state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
-        with frame.blas_threads:
-            scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
-            D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, same, lowest = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            if not same or (not lowest and self._corrections < MAX_CORRECTIONS):
-                return state
-            (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-            return replace(state, converged=lowest, C_spm=C_spm, eps_sm=eps_sm)
+        _, state, same, lowest = canonical_state(self.problem, current)
+        if not same or (not lowest and self._corrections < MAX_CORRECTIONS):
+            return current.state
+        return replace(state, converged=lowest)
 
     def follow(self, current: Evaluation) -> Point | None:
         """The proposal, unless the accelerator has failed; after an invalid stationary state (an empty orbital below an
@@ -383,3 +378,14 @@ def canonical(
     for C_ji, D_jk in zip(scale_orbitals(found_sjm, np.sqrt(occupied(n_sm)), xp), D_sjk, strict=True):
         same = same and float(abs(product(C_ji, C_ji.T) - D_jk).max()) < limit
     return found_sjm, xp.stack(energies), same, lowest
+
+
+def canonical_state(problem: Problem, current: Evaluation) -> tuple[Any, State, bool, bool]:
+    """`canonical` orbitals of an evaluation in the orthonormal basis, its state with them, and both tests."""
+    state, frame, (C_sjm, _, F_eff) = current.state, problem.frame, current.kept
+    with frame.blas_threads:
+        scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
+        D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
+        found_sjm, eps_sm, same, lowest = canonical(problem, F_eff, C_sjm, state.n_sm, D_sjk)
+        (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
+    return found_sjm, replace(state, C_spm=C_spm, eps_sm=eps_sm), same, lowest

@@ -20,7 +20,7 @@ from cuanto.scf.convergence import ENERGY_ROUNDING as ROUNDING
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.fixed_point import iterations
 from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
-from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, canonical, evaluate, occupied, scale_orbitals
+from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, canonical_state, evaluate
 from cuanto.scf.rotations import rotate_spins, split_angles
 from cuanto.scf.state import State
 
@@ -84,7 +84,7 @@ class _Newton:
         if not self._accept(state):
             self.proposal = self._propose()
             return current
-        C_sjm, state, sound = self._canonical(current)
+        C_sjm, state, sound, _ = canonical_state(self.problem, current)
         if not sound:  # the canonical orbitals have another density: angles relative to them would be meaningless
             self.proposal = None
             return current
@@ -120,17 +120,6 @@ class _Newton:
         elif ratio > GOOD_RATIO and step.norm > 0.8 * self.radius:
             self.radius = min(2.0 * self.radius, MAX_RADIUS)
         return accepted
-
-    def _canonical(self, current: Evaluation) -> tuple[Any, State, bool]:
-        """Orbitals that diagonalise the Fock matrix among those of equal occupation, the state with them, and whether
-        their density is the same."""
-        state, frame, (C_sjm, _, F_eff) = current.state, self.problem.frame, current.kept
-        with frame.blas_threads:
-            scaled = scale_orbitals(C_sjm, np.sqrt(occupied(state.n_sm)), frame.xp)
-            D_sjk = [frame.linalg.product(C, C.T) for C in scaled]
-            found_sjm, eps_sm, sound, _ = canonical(self.problem, F_eff, C_sjm, state.n_sm, D_sjk)
-            (C_spm,) = frame.to_terms(frame.linalg.product(frame.X_pm, found_sjm))
-        return found_sjm, replace(state, C_spm=C_spm, eps_sm=eps_sm), sound
 
     def _propose(self) -> Proposal:
         """The step to the minimum of the quadratic model within the trust radius."""

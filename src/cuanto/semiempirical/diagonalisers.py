@@ -20,15 +20,16 @@ SP2 = "sp2"
 """Name of purification, which only NDDO methods offer."""
 
 
-def choose_diagonaliser(options: ScfOptions, frame: Frame, mixed: bool | None = None) -> Diagonaliser:
-    """The diagonaliser selected by `options`. `mixed`: early block rotations in single precision (None: if that pays
-    and the energy tolerance is tighter than what they reach)."""
+def choose_diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
+    """The diagonaliser selected by `options`.
+
+    Early block rotations are in single precision if that pays and the energy tolerance is tighter than what they reach.
+    """
     integer = not options.smearing and options.occupations is None
     language = frame.device.traits.language
     large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
-        if mixed is None:
-            mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED_COUPLING**2
+        mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED_COUPLING**2
         return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
         return Pseudo(frame, options.variant, options.level_shift)

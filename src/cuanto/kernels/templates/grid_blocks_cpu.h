@@ -37,8 +37,14 @@ struct Part {
             part_row[part_first[b + 1] - 1]                                                        \
     }
 
+// Symmetric matrices [spin][functions][functions], or orbitals [spin][functions][width].
+struct Given {
+    const REAL* values;
+    INDEX functions;
+};
+
 // The part of symmetric matrices [spin][nbf][nbf], or with `width` > 0 of orbitals [spin][nbf][width].
-FN void take_part(const Part& part, INDEX spins, INDEX nbf, INDEX width, const REAL* large, REAL* local) {
+FN Given take_part(const Part& part, INDEX spins, INDEX nbf, INDEX width, const REAL* large, REAL* local) {
     const INDEX n = part.functions;
     for (INDEX s = 0; s < spins; ++s)
         for (int k = 0; k < part.runs; ++k)
@@ -57,6 +63,7 @@ FN void take_part(const Part& part, INDEX spins, INDEX nbf, INDEX width, const R
                     }
                 }
             }
+    return {local, n};
 }
 
 typedef double Four __attribute__((vector_size(32), aligned(8)));

@@ -105,15 +105,9 @@ static void density_of(const Task& task, const double* position, INDEX stride, c
 
 extern "C" void ENTRY(PARAMETERS) {
     for (INDEX b = begin; b < end; ++b) {
-        const REAL* matrices = given;
-        INDEX functions = nbf;
-        if (local) {
-            const Part part = PART_OF(b);
-            take_part(part, spins, nbf, width, given, (REAL*)scratch);
-            matrices = (REAL*)scratch, functions = part.functions;
-        }
+        const Given block = local ? take_part(PART_OF(b), spins, nbf, width, given, (REAL*)scratch) : Given{given, nbf};
         for (INDEX t = block_task[b]; t < block_task[b + 1]; ++t)
-            density_of(TASK_OF(t), position, stride, shell, centre, primitive, matrices, functions, width, spins,
+            density_of(TASK_OF(t), position, stride, shell, centre, primitive, block.values, block.functions, width, spins,
                        (REAL*)scratch + local, out);
     }
 }
