@@ -37,6 +37,10 @@ from x2c_cases import (  # noqa: E402
     references,
 )
 
+SPHERICAL = ("Ni",)
+"""Atoms computed by the SCF of spherical atoms in any case: as a molecule, nickel reaches a closed-shell state with two
+4s electrons, 0.094 Hartree below 3d10 of the reference."""
+
 
 def compare(row: Row, backend: str, whole: bool) -> Row:
     """Differences of one row from its reference; `whole`: computed by `cuanto.energy` even if it is an ion."""
@@ -81,7 +85,8 @@ def main() -> int:
         if known or not any(part in key(row) for part in options.only):
             continue
         ion = row["geometry"].endswith(" 0 0 0") and ";" not in row["geometry"]
-        whole = options.whole or not ion or row["sample"] or options.backend != "cpu"
+        like_molecules = options.whole or row["sample"] or options.backend != "cpu"
+        whole = not ion or (like_molecules and row["molecule"] not in SPHERICAL)
         made = kept[key(row)] = compare(row, options.backend, whole)
         slope = made["gradient_difference"]
         words = f"energy {made['energy_difference']:+.1e}" + ("" if slope is None else f", gradient {slope:.1e}")
