@@ -76,7 +76,10 @@ def test_a_converged_calculation(capsys: pytest.CaptureFixture[str]) -> None:
     assert water() == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "3 atoms, charge 0, multiplicity 1, rhf/cc-pvdz, 24 functions" in out and "density fitting: in-core" in out
+    assert (
+        "3 atoms, charge 0, multiplicity 1, rhf/cc-pvdz, 24 functions, spherical" in out
+        and "density fitting: in-core" in out
+    )
     rows = re.findall(r"^ +(\d+) +(-\d+\.\d{9})", out, re.MULTILINE)
     assert [int(n) for n, _ in rows] == list(range(1, len(rows) + 1))
     assert float(rows[-1][1]) == pytest.approx(WATER_ENERGY, abs=1e-8)
