@@ -120,9 +120,10 @@ class CpuDigest:
 
     @classmethod
     def begin(cls, backend: Backend, real: str, algorithm: str = "auto") -> list[Program]:
-        """Start compiling the kernels that every molecule needs: integrals, bounds, digestion."""
+        """Start compiling kernels: integrals, bounds, and digestion, which is not needed where integrals are stored."""
         general = cpu_matrices(real) if _by_matrices(backend, algorithm) else general_source("table", real, "list")
-        return [backend.compile(source) for source in (general, cpu_bounds(real), cls.digest_source(real))]
+        needed = [backend.compile(source) for source in (general, cpu_bounds(real))]
+        return [*needed, backend.compile(cls.digest_source(real), later=cls.storable)]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """Records that kernels read."""
