@@ -154,7 +154,7 @@ class CpuDigest:
         kind = (coulomb_operator(bra.host.bra.attenuated, algorithm), *shells, algorithm)
         spec = KernelSpec(*kind, "lane", self.name, consumer="list")
         if traits.schedule == "lane":
-            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True), wait=True)
+            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True, later=False), wait=True)
         # Beyond that no class is small enough, and making its graph to count its operations takes seconds.
         small = traits.schedule == "auto" and sum(kind[1].l) + sum(kind[2].l) <= MOST_STRAIGHT
         worthwhile = partial(self._repays_compiling, kind, bra.host, ket.host, primitives)
