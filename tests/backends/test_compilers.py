@@ -91,7 +91,7 @@ def test_a_starved_compilation_is_started_again_at_the_usual_priority(
     priorities = tmp_path / "priorities"
     starved = f'nice >> {priorities}; [ $(wc -l < {priorities}) -lt {1 + patient} ] && sleep 100; compile "$@"'
     monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", starved))
-    library = compiler.compile_library(SOUND, compiler.Patience.begin(seconds=patient))
+    library = compiler.compile_library(SOUND, compiler.Patience.begin(seconds=2.0 * patient))
     usual = str(os.getpriority(os.PRIO_PROCESS, 0))
     assert priorities.read_text().split() == [*(["19"] if patient else []), usual]
     assert compiled_libraries(folder) == [library] and temporary_files(folder) == []

@@ -195,7 +195,7 @@ def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, pa
     """
     if cache.complete(final):
         return final
-    done = _attempt(content, flags, final, patience) if patience is not None and patience.left > 0.0 else None
+    done = _attempt(content, flags, final, patience) if patience is not None and patience.left > GRACE else None
     status, log = done or _attempt(content, flags, final) or (1, b"")
     if status != 0 or not cache.complete(final):
         reason = log.decode(errors="replace") or "it wrote no library; set CUANTO_CXX to another compiler"
