@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from cuanto.backends import cache
 from cuanto.backends.cpu import compiler
+from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.simt.kernel import compile_simt
 from cuanto.cli.main import run
 from cuanto.errors import CompilerError
@@ -91,10 +91,24 @@ def test_a_starved_compilation_is_started_again_at_the_usual_priority(
     priorities = tmp_path / "priorities"
     starved = f'nice >> {priorities}; [ $(wc -l < {priorities}) -lt {1 + patient} ] && sleep 100; compile "$@"'
     monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", starved))
-    library = compiler.compile_library(SOUND, low_until=time.monotonic() + patient)
+    library = compiler.compile_library(SOUND, compiler.Patience.begin(seconds=2.0 * patient))
     usual = str(os.getpriority(os.PRIO_PROCESS, 0))
     assert priorities.read_text().split() == [*(["19"] if patient else []), usual]
     assert compiled_libraries(folder) == [library] and temporary_files(folder) == []
+
+
+def test_a_compilation_is_started_again_once_somebody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priorities = tmp_path / "priorities"
+    starved = f'nice >> {priorities}; grep -q sound "$text" && [ $(wc -l < {priorities}) -lt 2 ] && sleep 100'
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", f'{starved}; compile "$@"'))
+    backend = CpuBackend(threads=2)
+    monkeypatch.setattr("cuanto.backends.cpu.backend.load_pool", lambda: None)
+    program = backend.compile(SOUND, later=True)
+    wait_until(priorities.exists)
+    backend.finish_compiling()
+    assert program.ready and priorities.read_text().split() == ["19", str(os.getpriority(os.PRIO_PROCESS, 0))]
 
 
 # -------------------------------------------------------------------------------------------------- the log

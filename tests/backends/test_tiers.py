@@ -57,12 +57,12 @@ class Watch:
         self.gate = threading.Event()
         self.before_call: Callable[[str], None] = lambda entry: None
 
-        def compile_watched(source: Any, low_until: float = 0.0) -> Path:
+        def compile_watched(source: Any, patience: compiler.Patience | None = None) -> Path:
             if source.entry != POOL:
-                self.compiled.setdefault(source.entry, (threading.current_thread().name, low_until > time.monotonic()))
+                self.compiled.setdefault(source.entry, (threading.current_thread().name, patience is not None))
             if source.entry not in (TABLE, POOL):
                 assert self.gate.wait(60)
-            return compile_library(source, low_until)
+            return compile_library(source, patience)
 
         def watched_variant(program: CpuProgram, arguments: Any) -> Variant:
             items = ENTRY(program.items)

@@ -22,8 +22,8 @@ _background = Background(1, "cuanto-text", finish_running=False)
 _requests: WeakKeyDictionary[Any, dict[KernelSpec, Request]] = WeakKeyDictionary()
 
 
-def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], bool]) -> Request:
-    """Compile a kernel in the background at low priority; the result is None if it is not `worthwhile`.
+def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], bool], later: bool = True) -> Request:
+    """Compile a kernel in the background, if `later` at low priority; the result is None if it is not `worthwhile`.
 
     That function is called in the background as well, because it may have to count the operations of the class.
     """
@@ -32,7 +32,7 @@ def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], 
         return known[spec]
 
     def make() -> Program | None:
-        return backend.compile(load_or_make_source(spec), later=True) if worthwhile() else None
+        return backend.compile(load_or_make_source(spec), later) if worthwhile() else None
 
     if cost_is_known(spec.operator, spec.bra, spec.ket, spec.algorithm):
         if not worthwhile():

@@ -120,9 +120,10 @@ class CpuDigest:
 
     @classmethod
     def begin(cls, backend: Backend, real: str, algorithm: str = "auto") -> list[Program]:
-        """Start compiling the kernels that every molecule needs: integrals, bounds, digestion."""
+        """Start compiling kernels: integrals, bounds, and digestion, which is not needed where integrals are stored."""
         general = cpu_matrices(real) if _by_matrices(backend, algorithm) else general_source("table", real, "list")
-        return [backend.compile(source) for source in (general, cpu_bounds(real), cls.digest_source(real))]
+        needed = [backend.compile(source) for source in (general, cpu_bounds(real))]
+        return [*needed, backend.compile(cls.digest_source(real), later=cls.storable)]
 
     def records(self, layout: Layout, rows: Sequence[dict[str, Any]]) -> Records:
         """Records that kernels read."""
@@ -153,7 +154,7 @@ class CpuDigest:
         kind = (coulomb_operator(bra.host.bra.attenuated, algorithm), *shells, algorithm)
         spec = KernelSpec(*kind, "lane", self.name, consumer="list")
         if traits.schedule == "lane":
-            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True), wait=True)
+            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True, later=False), wait=True)
         # Beyond that no class is small enough, and making its graph to count its operations takes seconds.
         small = traits.schedule == "auto" and sum(kind[1].l) + sum(kind[2].l) <= MOST_STRAIGHT
         worthwhile = partial(self._repays_compiling, kind, bra.host, ket.host, primitives)

@@ -41,6 +41,7 @@ THRESHOLD = 1e-11
 class DerivativeDigest(CpuDigest):
     """Contracts K' of each vector of kets with D."""
 
+    storable = False
     digest_source = staticmethod(cpu_forces)
 
     def forces(self, D_npq: Array, largest: Array, window: Window, basis: Basis, shells: DerivativeShells) -> Array:

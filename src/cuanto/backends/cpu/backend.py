@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
@@ -21,11 +20,11 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import blas, cache
-from cuanto.backends.background import LATER, Background, ready
+from cuanto.backends.background import LATER, NEEDED, Background, ready
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
-from cuanto.backends.cpu.compiler import PATIENCE, library_path, load_library
+from cuanto.backends.cpu.compiler import Patience, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
@@ -57,8 +56,10 @@ def cores() -> int:
 class CpuProgram:
     """A kernel on the CPU."""
 
-    def __init__(self, source: Source, library: Future[ctypes.CDLL], compilers: Background) -> None:
-        self.source, self._library, self._compilers = source, library, compilers
+    def __init__(self, source: Source, compilers: Background, patience: Patience | None) -> None:
+        """With `patience` it is compiled at the lowest priority until somebody waits for it."""
+        self.source, self._compilers, self._patience = source, compilers, patience
+        self._library = self._request()
         self._pack = Packing(source.arguments)
         self.uses_blas = "blas" in self._pack.names
 
@@ -67,12 +68,27 @@ class CpuProgram:
         """Whether it has been compiled."""
         return ready(self._library)
 
+    def _request(self) -> Future[ctypes.CDLL]:
+        """The library, loaded if it is in the cache."""
+        if not cache.complete(library_path(self.source)):
+            priority = NEEDED if self._patience is None else LATER
+            return self._compilers.submit(partial(load_library, self.source, self._patience), priority)
+        loaded: Future[ctypes.CDLL] = Future()
+        loaded.set_result(load_library(self.source))
+        return loaded
+
+    def hurry(self) -> None:
+        """Compile it at the usual priority from now on."""
+        if self._patience is not None:
+            self._patience.end()
+
     def wait(self) -> None:
         """Wait until it is compiled."""
         self._loaded()
 
     def _loaded(self) -> ctypes.CDLL:
         """The library; compiled in this thread if it is still queued."""
+        self.hurry()
         return self._compilers.result(self._library, partial(load_library, self.source))
 
     @cached_property
@@ -163,19 +179,11 @@ class CpuBackend:
         """Load it from the cache or compile it in the background, at low priority if it is needed `later`."""
         with self._lock:
             if source.hash not in self._programs:
-                self._programs[source.hash] = CpuProgram(source, self._load(source, later), self._compilers)
+                if not self._programs and not cache.complete(library_path(source)):
+                    self._compilers.submit(load_pool)  # the pool is needed as well
+                patience = Patience.begin() if later else None
+                self._programs[source.hash] = CpuProgram(source, self._compilers, patience)
             return self._programs[source.hash]
-
-    def _load(self, source: Source, later: bool) -> Future[ctypes.CDLL]:
-        if not cache.complete(library_path(source)):
-            if not self._programs:
-                self._compilers.submit(load_pool)  # the pool is needed as well
-            if not later:
-                return self._compilers.submit(partial(load_library, source))
-            return self._compilers.submit(partial(load_library, source, time.monotonic() + PATIENCE), LATER)
-        loaded: Future[ctypes.CDLL] = Future()
-        loaded.set_result(load_library(source))
-        return loaded
 
     def expect(self, classes: Sequence[Class]) -> None:
         """No effect: the cores have other work."""
@@ -186,7 +194,10 @@ class CpuBackend:
     def finish_compiling(self) -> None:
         """Wait for background compilations."""
         finish_texts(self)
-        for program in list(self._programs.values()):
+        programs = list(self._programs.values())
+        for program in programs:
+            program.hurry()
+        for program in programs:
             program.wait()
 
     # ---- launches -----------------------------------------------------------------------------------------
@@ -258,7 +269,7 @@ class CpuBackend:
     def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
         """The best kernel compiled so far, and a better one if it is being compiled."""
         schedule = self._schedule(job)
-        special = self._straight_line(job) if schedule != "table" else None
+        special = self._straight_line(job, later=schedule != "lane") if schedule != "table" else None
         if special is not None and (schedule == "lane" or special.ready):
             return special.variant(job.arguments), None
         better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
@@ -272,10 +283,10 @@ class CpuBackend:
         work = job.bras * job.kets * cost.total(job.primitives, job.columns)
         return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
 
-    def _straight_line(self, job: Job) -> CpuProgram:
+    def _straight_line(self, job: Job, later: bool) -> CpuProgram:
         """The straight-line kernel of a class, compiled in the background."""
         spec = KernelSpec(job.operator, job.bra, job.ket, job.algorithm, "lane", job.real_name)
-        return self.compile(source_of(spec), later=True)
+        return self.compile(source_of(spec), later)
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""

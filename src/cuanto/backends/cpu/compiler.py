@@ -28,6 +28,30 @@ PATIENCE = 20.0
 
 By then a calculation has spent about as much time with the general kernel as the compilation takes of it.
 """
+GRACE = 0.5
+"""Seconds that a compilation at the lowest priority still has once somebody waits for it."""
+POLL = 0.1
+
+
+@dataclass
+class Patience:
+    """Time of `time.monotonic` until which a kernel is compiled at the lowest priority."""
+
+    until: float
+
+    @classmethod
+    def begin(cls, seconds: float = PATIENCE) -> Patience:
+        """Patience for some seconds from now on."""
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, negative if it is over."""
+        return self.until - time.monotonic()
+
+    def end(self) -> None:
+        """Somebody waits for the kernel now."""
+        self.until = min(self.until, time.monotonic() + GRACE)
 
 
 @dataclass(frozen=True)
@@ -160,40 +184,40 @@ def _no_room(final: Path, error: OSError) -> CompilerError:
     )
 
 
-def compile_library(source: Source, low_until: float = 0.0) -> Path:
-    """Return the compiled source, from the cache if possible; `low_until` as in `compile_text`."""
-    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), low_until)
+def compile_library(source: Source, patience: Patience | None = None) -> Path:
+    """Return the compiled source, from the cache if possible; `patience` as in `compile_text`."""
+    return compile_text(native_text(source), FLAGS, source.entry, library_path(source), patience)
 
 
-def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, low_until: float = 0.0) -> Path:
+def compile_text(content: str, flags: Sequence[str], entry: str, final: Path, patience: Patience | None = None) -> Path:
     """Compile the text of a kernel `entry` to the file `final` unless it exists; errors contain the log.
 
-    Until the time `low_until` (of `time.monotonic`) at the lowest priority. A compilation that has not finished by then
-    is started again at the usual one, because a priority can only be lowered.
+    At the lowest priority while there is `patience`. A compilation that has not finished by then is started again at
+    the usual priority, because a priority can only be lowered.
     """
     if cache.complete(final):
         return final
-    left = low_until - time.monotonic()
-    status, log = _attempt(content, flags, final, left) if left > 0.0 else (None, b"")
-    if status is None:
-        status, log = _attempt(content, flags, final)
+    done = _attempt(content, flags, final, patience) if patience is not None and patience.left > GRACE else None
+    status, log = done or _attempt(content, flags, final) or (1, b"")
     if status != 0 or not cache.complete(final):
         reason = log.decode(errors="replace") or "it wrote no library; set CUANTO_CXX to another compiler"
         raise CompilerError(f"compiling {entry} with {find_compiler().path} failed:\n{reason}")
     return final
 
 
-def _attempt(content: str, flags: Sequence[str], final: Path, seconds: float | None = None) -> tuple[int | None, bytes]:
-    """Status and log of a compilation; `seconds`: at the lowest priority, with the status None if it takes longer."""
-    process, draft, text = start_compiler(content, flags, final, low_priority=seconds is not None)
+def _attempt(
+    content: str, flags: Sequence[str], final: Path, patience: Patience | None = None
+) -> tuple[int, bytes] | None:
+    """Status and log of a compilation, at the lowest priority with `patience`; None: that ended first."""
+    process, draft, text = start_compiler(content, flags, final, low_priority=patience is not None)
     try:
-        log, _ = process.communicate(timeout=seconds)
+        log = _wait(process, patience)
+        if log is None:
+            _kill(process)
+            return None
         if process.returncode == 0 and draft.exists():
             seal.publish(str(draft), str(final))
         return process.returncode, log
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        return None, b""
     except OSError as error:
         raise _no_room(final, error) from error
     except BaseException:
@@ -204,15 +228,26 @@ def _attempt(content: str, flags: Sequence[str], final: Path, seconds: float | N
         text.unlink(missing_ok=True)
 
 
+def _wait(process: subprocess.Popen[bytes], patience: Patience | None) -> bytes | None:
+    """The log of a compiler once it has ended, None if `patience` ended first."""
+    while patience is not None:
+        try:
+            return process.communicate(timeout=max(0.0, min(POLL, patience.left)))[0]
+        except subprocess.TimeoutExpired:
+            if patience.left <= 0.0:
+                return None
+    return process.communicate()[0]
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a compilation, also the compiler that the shell has started."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
 
-def load_library(source: Source, low_until: float = 0.0) -> ctypes.CDLL:
+def load_library(source: Source, patience: Patience | None = None) -> ctypes.CDLL:
     """Load the compiled source; a library that does not load, perhaps from another machine, is compiled again."""
-    library = compile_library(source, low_until)
+    library = compile_library(source, patience)
     try:
         return ctypes.CDLL(str(library))
     except OSError:
