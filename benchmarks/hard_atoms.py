@@ -5,7 +5,7 @@
 
 Ground multiplicities, def2-SVP, all defaults. Each atom is computed twice, by two processes with different numbers of
 threads. `--peer`: PySCF's energy followed through its stability analysis, with density fitting by the same set; it
-starts from its own guess, and the lower of both is not always ours. Rows are written one by one: an interrupted run
+starts from its own guess, and its energy is sometimes lower than ours. Rows are written one by one: an interrupted run
 continues.
 """
 

@@ -7,13 +7,13 @@
 
 Calculations: one call of `cuanto.energy` and one of PySCF in turn, `--repeats` times after a first one that is not
 counted, with the same functions, threads and criteria; both programs store integrals where they fit into memory.
-Recorded are the best seconds and the best processor seconds, which other programs on the machine disturb less.
+The best seconds and the best processor seconds are recorded; other programs on the machine affect the latter less.
 Energies must agree to 1e-8 Hartree. PySCF does one SCF; ours also searches for lower states of molecules with open d
 shells, such as CuO, which `--search none` leaves out.
 `--builds` times one direct J and K of PySCF's starting density by both programs instead, for molecules whose whole
 calculation would take half an hour.
 
-Classes: (ab|ab) of pairs of shells to h with one primitive each, on different centres, on one thread. Ours by the
+Classes: (ab|cd) of shells to h with one primitive each, on different centres, on one thread. Ours by the
 kernels that J and K use, libcint's by `mol.intor("int2e", shls_slice=...)`; nanoseconds of processor time per integral.
 """
 

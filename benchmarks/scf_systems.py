@@ -34,7 +34,7 @@ class System:
 
     @property
     def title(self) -> str:
-        """Molecule, method and basis in the usual notation."""
+        """Method and basis in the usual notation."""
         name = self.basis.replace("pvdz", "pVDZ").replace("31g", "31G")
         form = "" if self.spherical else ", cartesian"
         return f"{'direct ' if self.aux is None else 'RI-'}RHF/{name}{form}"
@@ -104,4 +104,4 @@ def load_warning(record: dict[str, Any]) -> str:
     """A warning if the machine was busy when a file was made; empty otherwise."""
     if record["load"] <= record["cores"]:
         return ""
-    return f"warning: times made under a load of {record['load']:.1f}: measure again on an idle machine"
+    return f"warning: times measured under a load of {record['load']:.1f}: measure again on an idle machine"

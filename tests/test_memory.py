@@ -122,7 +122,7 @@ def test_the_simulated_memory_counts_arrays_until_they_are_freed() -> None:
 
 
 def test_twenty_devices_around_the_limit() -> None:
-    """Each gives the same energy, or, below the smallest plan, one line; none dies."""
+    """Each gives the same energy or, with less memory than the smallest plan needs, an error of one line."""
     device = Device()
     expected, finished = energy(device).energy, []
     for limit in np.geomspace(5e4, 2e6, 20).astype(int).tolist():

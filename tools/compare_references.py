@@ -165,7 +165,7 @@ def table(found: dict[str, dict[str, Row]]) -> str:
 
 
 def counts(members: list[Row], made: list[Row]) -> list[str]:
-    """Our and PySCF's electrons in the row with the largest relative difference, and that difference."""
+    """Our and PySCF's electrons in the row whose number of electrons has the largest relative error, and that error."""
     if not made:
         return ["", "", ""]
     stored = {key(row): stored_electrons(row) for row in members}

@@ -56,6 +56,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Draw the terminal of the documentation.")
+    parser = argparse.ArgumentParser(description="Draw the terminal output shown in the documentation.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "docs" / "images")
     main(parser.parse_args().folder)

@@ -54,7 +54,7 @@ def energy(
     `basis`: None means def2-svp.
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (None: chosen to match the basis), `j` only the
     Coulomb matrix, `none` neither; `auto` is `jk` with exact exchange and `j` without.
-    `precision`: numbers in which direct J and K and the integrals of a functional are computed.
+    `precision`: double, mixed or single, for direct J and K and the integration of a functional.
     `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); None means fine.
     `max_memory`: limit for density fitting and stored integrals, bytes.
     `guess`: `sad`, `core`, a result, or the path of a checkpoint.

@@ -17,7 +17,7 @@ FREE_FRACTION = 0.9
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
 RETRY_FACTOR = 0.7
-"""Factor by which a calculation that ran out of memory gets less in the next attempt."""
+"""Memory of the next attempt relative to the last, after a calculation has run out of it."""
 MIN_SHARE = 0.05
 """Smallest share of the free memory that is tried."""
 T = TypeVar("T")

@@ -59,13 +59,14 @@ SET_ERROR = {
 }
 """Relative errors of the table's sets against the limits, by nucleus; the sets were made for a finite one.
 
-The stored values come with those of the Gaussian (all but Zn, Sr and Cd) and of the point for Ar, Kr and Xe.
+The specification of the stored values states those for the Gaussian nucleus (except Zn, Sr and Cd), and those for the
+point nucleus of Ar, Kr and Xe.
 """
 LITERATURE = {one["element"]: one for one in stored()["dhf_literature"]}
 ROUNDED = {"Ne": 5e-5, "Ar": 5e-5, "Kr": 5e-4, "Xe": 5e-4}
 """Literature values that are known to a few digits only, and their uncertainties."""
 LOOSELY_STORED = "F Si Cl Cu Se Br Rb Y Zr Sn Sm Eu Dy W Re Pt Tl Pb Bi"
-"""Elements whose stored spinors are poorly converged: converging ours further changes them a hundred times less."""
+"""Elements whose stored spinors are poorly converged; ours change a hundred times less if converged further."""
 NOT_STORED = {
     "Fe": (-1271.3919641007, "[Ar] 3d6 4s2", 1.8e-8),
     "Cs": (-7786.7713984916, "[Xe] 6s1", 3.2e-8),

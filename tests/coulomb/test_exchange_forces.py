@@ -64,7 +64,7 @@ def derivatives(basis: Basis, omega: float | None) -> Array:
 
 
 def by_libcint(basis: Basis, D_spq: Array, omega: float | None) -> Array:
-    """E = -1/2 sum D_pr D_qt (pq|rt) of every spin, or half of it; a function moves with its atom.
+    """Gradient of E = -1/2 sum_s sum_pqrt D_spr D_sqt (pq|rt), or of half of it for a single D of both spins.
 
     Where PySCF is not installed (as on a machine with a GPU), the result of the CPU is the reference.
     """

@@ -107,7 +107,7 @@ def test_chunks_share_the_buffer() -> None:
     (chunks,) = seen
     assert len(chunks) == 21  # pairs of six classes: 6 * 7 / 2
     for limit in (8 * chunks[0].numbers, 100_000):
-        groups = list(digest._together(chunks, limit))
+        groups = list(digest._groups(chunks, limit))
         assert [chunk for group in groups for chunk in group] == chunks and len(groups) > 1
         assert all(len(group) == 1 or 8 * sum(chunk.numbers for chunk in group) <= limit for group in groups)
     parts = digest._parts("integrals", [chunk.numbers for chunk in chunks], np.float64)

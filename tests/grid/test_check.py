@@ -1,4 +1,4 @@
-"""The small grid on which the error of a molecular grid shows."""
+"""The small grid that estimates the error of a molecular grid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lithium_fluoride() -> Any:
 
 
 @pytest.mark.parametrize("device", ["cpu", "simt", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_errors_are_those_of_much_finer_grids(lithium_fluoride: Any, device: str) -> None:
+def test_errors_agree_with_differences_from_much_finer_grids(lithium_fluoride: Any, device: str) -> None:
     """Angular errors of PBE, and radial ones of a meta-GGA, within a factor of two; the grid may have any partition."""
     backend, molecule, basis = get_backend(device), lithium_fluoride.molecule, lithium_fluoride.basis
     D_spq = backend.to_device(lithium_fluoride.density)

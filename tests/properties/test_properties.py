@@ -50,7 +50,7 @@ def test_charges_add_up(water_result: Result) -> None:
         assert charges[0] < -0.1 and charges[1:].min() > 0.05
 
 
-def test_loewdin_charges_do_not_depend_on_the_order_of_functions(water_result: Result) -> None:
+def test_loewdin_charges_against_an_independent_square_root(water_result: Result) -> None:
     """Loewdin populations from S^1/2 D S^1/2, with the root of S computed independently from singular vectors."""
     S = cuanto.integrals.overlap(water_result.basis, backend="cpu")
     norm = 1.0 / np.sqrt(np.diag(S))

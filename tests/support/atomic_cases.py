@@ -30,7 +30,7 @@ TIGHT = ScfSettings(threshold_LL=1e-8, threshold_SL=1e-10, threshold_SS=1e-12)
 MODELS = {"point": "point", "gauss": "gaussian", "sphere": "sphere"}
 """Names of nuclear models in the stored values and ours."""
 PLANE_NAMES = ("LL", "SS", "LS", "SL", "K_pqrs", "K_pqsr", "K_qprs", "K_qpsr")
-"""Kinds of integrals that a kernel stores: LL, SS and LS, and exchange LS for each order of the functions of a pair."""
+"""Kinds of integrals that a kernel stores: LL, SS, LS and SL, and exchange LS for each order of the functions."""
 
 
 @cache

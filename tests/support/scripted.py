@@ -22,7 +22,7 @@ PATHS = os.pathsep.join((str(Path(__file__).parent), str(Path(cuanto.__file__).p
 FULL_PATH = os.environ["PATH"]
 POOL = "pool_run"
 """A function of the library of native threads."""
-NOTES = (".cost", ".npy", ".npz", ".source")
+SIDE_FILES = (".cost", ".npy", ".npz", ".source")
 """Suffixes of files in the cache that are not libraries."""
 REAL = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++") or "c++"
 
@@ -86,13 +86,15 @@ def run_python(code: str, cache: Path, **environment: str) -> str:
 
 def compiled_libraries(folder: Path) -> list[Path]:
     """Complete libraries of a cache, sorted by name, without that of the native threads, which every process needs."""
-    complete = sorted(path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix not in NOTES)
+    complete = sorted(
+        path for path in folder.iterdir() if not path.name.startswith(".") and path.suffix not in SIDE_FILES
+    )
     return [path for path in complete if POOL.encode() not in path.read_bytes()]
 
 
 def temporary_files(folder: Path) -> list[Path]:
-    """Temporary files of running or interrupted compilations; a killed process may leave that of a note."""
-    return sorted(path for path in folder.iterdir() if path.name.startswith(".") and path.suffix not in NOTES)
+    """Temporary files of running or interrupted compilations, without those of side files."""
+    return sorted(path for path in folder.iterdir() if path.name.startswith(".") and path.suffix not in SIDE_FILES)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -228,7 +228,7 @@ def _occupation(group: Group, nclose: tuple[int, ...], nopen: tuple[int, ...], f
     except InputError as error:
         if str(error).startswith(group.reader.source):
             raise
-        raise group.error("nopen", f"does not suit the configurations: {error}") from None
+        raise group.error("nopen", f"and the configurations do not fit together: {error}") from None
 
 
 def _read_configurations(

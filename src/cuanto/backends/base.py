@@ -53,7 +53,7 @@ class Linalg(Protocol):
         """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""
 
     def host_threads(self, n: int) -> AbstractContextManager[None]:
-        """The same for factorisations in main memory, also if the device is another one."""
+        """The same for factorisations in main memory, which are made there even if the device is a GPU."""
 
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""

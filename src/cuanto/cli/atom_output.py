@@ -110,7 +110,7 @@ def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
 
 
 def share_last_index(job: AtomInput) -> AtomInput:
-    """Use one K for all symmetries; raises an error if the exponents do not exist for it."""
+    """Use the last index of any symmetry as K of all of them (`--pool`); raises an error if that gives no valid set."""
     if not isinstance(job.basis, WellTempered):
         raise InputError("--pool applies to well-tempered sets only: use --basis wtbs or bastype='wtbs'")
     basis = replace(job.basis, pool=True)

@@ -56,8 +56,8 @@ class Chunk:
 
     @property
     def numbers(self) -> int:
-        """Integrals of all these quartets."""
-        return self.stride * _functions(self.bra.host, self.ket.host)
+        """Number of integrals of all these quartets."""
+        return self.stride * _quartet_integrals(self.bra.host, self.ket.host)
 
 
 class CudaDigest:
@@ -88,7 +88,7 @@ class CudaDigest:
         if backend.traits.schedule == "group":
             make_tables(self._kernels.classes(pairs), levels=True)
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
-        self._kernels.expanded = 0  # those of the bounds are freed
+        self._kernels.expanded = 0  # the expansions for the bounds have been freed
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
         self._class_pairs = [
             (bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]
@@ -131,9 +131,9 @@ class CudaDigest:
         ]
         counts = self.backend.zeros((len(chunks), 2), np.int32)
         done = 0
-        for together in self._together(chunks, limit):
-            self._run(together, counts[done : done + len(together)], top, common)
-            done += len(together)
+        for group in self._groups(chunks, limit):
+            self._run(group, counts[done : done + len(group)], top, common)
+            done += len(group)
         columns = self.backend.to_device(np.array([chunk.bra.host.columns for chunk in chunks]))
         return (counts[:, 1] * columns).sum()
 
@@ -145,11 +145,11 @@ class CudaDigest:
     def _ranges(self, bra: PairClass, ket: PairClass, limit: int, top: float, lower: float) -> list[tuple[int, int]]:
         """Ranges of significant bras whose quartets fit into `limit` bytes."""
         bras = int(np.searchsorted(-(bra.bra_bound * float(ket.ket_bound.max()) * top), -lower, side="right"))
-        capacity = limit // (_functions(bra, ket) * self.real.itemsize + 8)
+        capacity = limit // (_quartet_integrals(bra, ket) * self.real.itemsize + 8)
         step = max(1, capacity // (ket.ket.count + 32 * -(-ket.ket.count // SPAN)))
         return [(begin, min(begin + step, bras)) for begin in range(0, bras, step)]
 
-    def _together(self, chunks: Sequence[Chunk], limit: int) -> Iterator[list[Chunk]]:
+    def _groups(self, chunks: Sequence[Chunk], limit: int) -> Iterator[list[Chunk]]:
         """Divide chunks into groups whose integrals fit into `limit` bytes together."""
         group, size = list[Chunk](), 0
         for chunk in chunks:
@@ -213,7 +213,7 @@ class CudaDigest:
         return special if special.ready else self._general_digest
 
     def _with_bounds(self, pairs: PairClass) -> PairClass:
-        """Compute the bounds sqrt (ab|ab) of all kets, by lists of pairs with themselves."""
+        """Compute the bounds sqrt (ab|ab) of all kets, from quartets of each pair with itself."""
         xp = self.backend.xp
         kets, functions = pairs.ket.count, prod(pairs.functions)
         device = DevicePairs(pairs, self.backend, self.real)
@@ -249,8 +249,8 @@ class CudaDigest:
         self.backend.launch(launch.program, launch.blocks, values, launch.shared)
 
 
-def _functions(bra: PairClass, ket: PairClass) -> int:
-    """Integrals of a quartet of a bra, with all its columns, and a ket."""
+def _quartet_integrals(bra: PairClass, ket: PairClass) -> int:
+    """Number of integrals of a quartet: a bra with all its columns, and a ket."""
     return bra.columns * prod(bra.functions) * prod(ket.functions)
 
 

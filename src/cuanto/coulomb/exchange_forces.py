@@ -39,7 +39,7 @@ THRESHOLD = 1e-11
 
 
 class DerivativeDigest(CpuDigest):
-    """Contracts K' of each vector of kets with D."""
+    """Contracts K' of the kets of each SIMD vector with D."""
 
     storable = False
     digest_source = staticmethod(cpu_forces)

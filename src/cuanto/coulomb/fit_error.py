@@ -7,7 +7,7 @@ atom and the missing parts R_ij of products of its orbitals,
 
 E_J - E_J(exact) = -1/2 |sum_i n_i R_ii|^2,    E_K - E_K(exact) = 1/2 sum_s sum_ij n_i n_j |R_ij|^2
 
-in the norm of the Coulomb operator. On one centre it is diagonal in the angular momentum k: with
+in the norm of the Coulomb operator. On one centre it is diagonal in the angular momentum L and the wave number k: with
 F_L(k) = int f(r) j_L(kr) r^2 dr the repulsion of f(r) Y_LM and g(r) Y_LM is 8 int F_L(k) G_L(k) dk, and
 
 F_L(k) = sqrt(pi) k^L n! / (2^(L+2) p^(L+n+3/2)) L_n^(L+1/2)(x) exp(-x),   x = k^2 / 4p,   f = r^(L+2n) exp(-p r^2)
@@ -116,7 +116,7 @@ def _missing_parts(own: tuple[Radial, ...], fitting: tuple[Radial, ...], omega: 
     n = int(first[-1])
     pair_ab = np.zeros((n, n), dtype=np.int64)
     pair_ab[np.tril_indices(n)] = np.arange(n * (n + 1) // 2)
-    k = _momenta([*own, *fitting])
+    k = _wave_numbers([*own, *fitting])
     scale = np.sqrt(8 * STEP * k) if omega is None else np.sqrt(8 * STEP * k) * np.exp(-((k / omega) ** 2) / 8)
     highest = max(l for l, _, _, _ in own)
     parts = []
@@ -147,7 +147,7 @@ def _couple(la: int, lb: int, L: int) -> bool:
     return abs(la - lb) <= L <= la + lb and (la + lb - L) % 2 == 0
 
 
-def _momenta(contractions: Sequence[Radial]) -> Array:
+def _wave_numbers(contractions: Sequence[Radial]) -> Array:
     """The grid of k."""
     exponents = np.concatenate([np.frombuffer(a) for _, _, a, _ in contractions])
     low, high = LOWEST * sqrt(exponents.min()), HIGHEST * sqrt(2 * exponents.max())

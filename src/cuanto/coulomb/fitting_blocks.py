@@ -1,6 +1,7 @@
 """B_pqP in blocks of functions (`fitting_layout`): all of them stored, or some, and the others recomputed.
 
-Blocks that are not stored are recomputed in every build of K; then X is multiplied by M^-T, which is smaller than B.
+Blocks that are not stored are recomputed in every build of K; instead of B, X is then multiplied by M^-T, because it is
+smaller.
 """
 
 from __future__ import annotations

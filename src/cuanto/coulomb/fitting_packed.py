@@ -1,8 +1,8 @@
 """B_pqP with one row for each significant pair p >= q: half the memory of `fitting_rows`, for GPUs.
 
 The rows of a function are not contiguous here. They are copied together before they are multiplied with orbitals: on
-an H200 the 1,100 rows of a function of valinomycin in 0.09 ms, while the product with 150 orbitals takes 0.12 ms. To
-recompute integrals takes far longer.
+an H200 the 1,100 rows of a function of valinomycin in 0.09 ms, while the product with 150 orbitals takes 0.12 ms.
+Recomputing integrals would take far longer.
 
 If even these rows do not fit, those of the first atoms are stored, and the others are recomputed in every build of K, a
 portion of atoms at a time. Recomputed integrals (pq|P) are multiplied by M^-T before or after the transformation to

@@ -33,7 +33,7 @@ from cuanto.kernels.products import rows_kernel
 PAIR_BOUND = 1e-11
 """Pairs of shells with a smaller sqrt (pq|pq) are neglected."""
 MIN_PARTS = 4
-"""Orbitals are split into parts if each has at most this fraction, one in MIN_PARTS, of the functions."""
+"""Orbitals are split into parts if none of the parts has more than 1 / MIN_PARTS of the functions."""
 Part = tuple[Ints, Ints]
 """Functions, and the orbitals that vanish elsewhere."""
 

@@ -92,12 +92,12 @@ def upload_primitives(groups: Sequence[Primitives], backend: Backend) -> list[Pr
 
 def primitives(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
     """Unique primitives by kind, and the sparse contraction C_pk from their functions to AOs."""
-    groups, contraction = basis.of_shells(_at_first_positions)
+    groups, contraction = basis.of_shells(_primitives_of_shells)
     return [replace(group, centres=basis.R_ax[group.atom]) for group in groups], contraction
 
 
-def _at_first_positions(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
-    """`primitives` of a basis; for another basis with the same shells only the centres have to be replaced."""
+def _primitives_of_shells(basis: Basis) -> tuple[list[Primitives], SparseMatrix]:
+    """`primitives`, kept for bases with the same shells, in which only the centres have to be replaced."""
     classes = segments(basis)
     shells = sorted({(c.l, c.pure) for c in classes})
     owners = [np.repeat(np.arange(c.count), c.sizes) for c in classes]

@@ -24,7 +24,7 @@ D = 2.8
 
 @define_enhanced("mgga_x_tpss", TPSS)
 def enhancement(s: Spin) -> Value:
-    """F, eqs. 5 to 10; z / p does not depend on the gradient, so no root of it is needed."""
+    """F, eqs. 5 to 10; p is taken out of the square root, because z / p does not depend on the gradient."""
     p = s.p
     z = s.tau_w / s.tau
     z_over_p = 5 / 3 * s.tau_uniform / s.tau

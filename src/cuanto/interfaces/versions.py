@@ -16,7 +16,7 @@ INPUT, RESULT, FAILED = "qcschema_atomic_input", "qcschema_atomic_result", "qcsc
 SPECIFICATION_KEYS = ("driver", "model", "keywords", "protocols")
 INPUT_KEYS = ("id", "schema_name", "schema_version", "molecule", "specification", "provenance")
 SPECIFICATION_FIELDS = ("schema_name", "program", *SPECIFICATION_KEYS, "extras")
-"""Fields that QCElemental allows in an AtomicInput."""
+"""Fields that QCElemental allows in an AtomicInput (`INPUT_KEYS`) and in its specification."""
 OTHER_SCHEMAS = ("qcschema_optimization", "qcschema_torsion_drive", "qcschema_many_body")
 MOLECULE_VERSION, BASIS_VERSION = 3, 2
 

@@ -90,7 +90,7 @@ class Graph:
         return self.products(pairs)
 
     def products(self, pairs: Pairs) -> int:
-        """The sum of these products, which must be sorted, in each pair the uniform or smaller node first."""
+        """The sum of products of pairs. Pairs must be sorted, and the uniform or smaller node of each comes first."""
         known = self._known.get(pairs)
         if known is not None:
             return known

@@ -26,7 +26,7 @@ MAX_BATCH = 16
 AHEAD = 32
 """Ket primitives whose Boys functions are evaluated at once, a thread for each."""
 STAGE_NUMBERS = 2048
-"""Hermite expansions of kets in shared memory, at least those of one primitive for every group of threads."""
+"""Size of the Hermite expansions of kets in shared memory, more if one primitive per group of threads needs it."""
 TARGET_BYTES = 48 * 1024
 """Shared memory up to which more ket primitives, and more functions, are treated at once."""
 ARGUMENTS = abi.parse_arguments(
@@ -60,7 +60,7 @@ class Block:
 
 
 def padded_width(functions: int) -> int:
-    """Functions of a row of expansions of kets."""
+    """Functions in a row of the expansions of kets, with padding."""
     return TILE * ceil(functions / TILE)
 
 

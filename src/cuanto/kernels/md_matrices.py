@@ -1,4 +1,4 @@
-"""(ab|cd) of high angular momenta on the CPU: McMurchie-Davidson as products of small matrices, without text per class.
+"""(ab|cd) of high angular momenta on the CPU: McMurchie-Davidson as products of small matrices, in one general kernel.
 
 (ab|cd) = sum_tu E^ab_t R_(t+u) (-1)^u E^cd_u, where E expands the functions of a pair, solid harmonics included, in
 Hermite Gaussians. The kernel (`templates/md_matrices_cpu.h`) multiplies panels of `PANEL` rows of E with R. A row has

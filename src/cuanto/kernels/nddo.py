@@ -36,8 +36,8 @@ FIELDS: dict[str, int] = {
     "BETA": 3,
     "GAUSSIAN": 3 * GAUSSIANS,
 }
-"""Fields of an atom's record and their lengths: the index of its element (for the table of pairs), core charge, a root
-of the atomic number, whether cores attract its p orbitals, multipoles, shells, and Gaussians (K, L, M)."""
+"""Fields of an atom's record and their lengths: the index of its element (for the table of pairs), core charge, cube
+root of the atomic number, whether cores attract its p orbitals, multipoles, shells, and Gaussians (K, L, M)."""
 OFFSETS = dict(zip(FIELDS, np.cumsum([0, *FIELDS.values()]).tolist(), strict=False))
 RECORD = sum(FIELDS.values())
 PAIR_FIELDS = 16

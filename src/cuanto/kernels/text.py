@@ -57,8 +57,8 @@ def assemble(
 ) -> Source:
     """Build a kernel text.
 
-    `body` lists names of templates (`boys.h`) and generated texts in order; the line `before` precedes the prelude,
-    which a macro may configure. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
+    `body` lists names of templates (`boys.h`) and generated texts in order; the line `before` precedes the prelude
+    and may define a macro that configures it. Templates declare the kernel as `ENTRY(PARAMETERS)`; the names of the
     parameters alone are `ARGUMENTS`. `threads`, `per_block` and `merge` as in `Source`.
     """
     macros = {

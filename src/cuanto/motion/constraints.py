@@ -1,7 +1,7 @@
 """Distances, angles, dihedral angles and atoms that are kept, set or scanned in an optimisation.
 
 They are written as text, with atoms numbered from 1, in Angstrom and degrees: `distance 1 2` is kept, `distance 1 2
-1.5` is set, and `dihedral 1 2 3 4 0 180 7` is scanned in seven steps.
+1.5` is set, and `dihedral 1 2 3 4 0 180 7` is scanned at seven points.
 """
 
 from __future__ import annotations

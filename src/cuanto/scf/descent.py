@@ -24,7 +24,7 @@ HANDOVER_GRADIENT = 1e-3
 MAX_STEP = 0.5
 """Largest norm of a step."""
 RIDGE_FACTOR = 3.0
-"""Factor on a step after one with negative curvature."""
+"""Length of a step relative to the last one, if the curvature along the last one was negative."""
 MIN_COSINE = 1e-8
 """Cosine between a step and the change of the gradient below which the curvature is not usable."""
 ENERGY_ROUNDING = 2e-14

@@ -159,7 +159,7 @@ def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Arra
     if origin is basis:
         S, projection = backend.to_host(integrals.overlap(basis, backend=backend)), C_pi
     else:
-        S = backend.to_host(integrals.overlap(_together(basis, origin), backend=backend))
+        S = backend.to_host(integrals.overlap(_join(basis, origin), backend=backend))
         n = basis.nbf
         S, S_12 = S[:n, :n], S[:n, n:]
         s_m, U_pm = np.linalg.eigh(S)
@@ -181,7 +181,7 @@ def _with_spins(columns: list[Array], spins: int) -> Array:
     return np.stack([np.pad(C_pi, ((0, 0), (0, width - C_pi.shape[1]))) for C_pi in columns])
 
 
-def _together(basis: Basis, other: Basis) -> Basis:
+def _join(basis: Basis, other: Basis) -> Basis:
     atoms = len(basis.R_ax)
     moved = [Shell(s.atom + atoms, s.l, s.exponents, s.coefficients, s.pure) for s in other.shells]
     return Basis.from_shells([*basis.shells, *moved], np.concatenate([basis.R_ax, other.R_ax]))

@@ -113,7 +113,7 @@ class Step(Protocol):
         """The proposal for the next orbitals."""
 
     def changes(self, current: Evaluation, previous: Evaluation) -> tuple[Any, Any]:
-        """Changes of the density (or of its dipole moment, as the criteria expect) by proposal and last step."""
+        """Changes of the density (or its dipole moment, as the criteria expect) in the proposed and the last step."""
 
     def finish(self, current: Evaluation) -> State:
         """A stationary state with canonical orbitals, converged if it is valid."""

@@ -72,7 +72,7 @@ class Frame:
         return self.device.to_host(array)
 
     def free(self) -> float:
-        """Free bytes at `device`; unlimited for small matrices processed on the host."""
+        """Free bytes on `device`; unlimited for small matrices processed on the host."""
         return np.inf if self.algebra_on_host else float(self.backend.memory()[0])
 
     def matrix(self, F_spq: Any) -> Any:
@@ -80,14 +80,18 @@ class Frame:
         return self.transformed(self.to_algebra(F_spq))
 
     def transformed(self, F_spq: Any) -> Any:
-        """X^T F X of a matrix at `device`."""
+        """X^T F X of a matrix on `device`."""
         return self.linalg.product(self.linalg.product(self.X_pm.T, F_spq), self.X_pm)
 
     def products(
         self, F_sjk: Any, spin_orbitals_sji: Any, all_orbitals_sji: Any, C_sij: Any, D_spq: Any
     ) -> tuple[Any, Any]:
-        """D and F D in this basis, from occupied orbitals scaled by their occupations (of one spin; of both if they
-        share orbitals) and the orbitals; `D_spq`: D on the backend, for bases that are orthonormal by themselves."""
+        """D and F D in this basis.
+
+        `spin_orbitals_sji`: occupied orbitals times their occupations; `all_orbitals_sji`: times those of both spins if
+        the spins share orbitals; `C_sij`: the orbitals, transposed. `D_spq`, D on the backend, is used by bases that
+        are orthonormal by themselves.
+        """
         product = self.linalg.product
         return product(spin_orbitals_sji, C_sij), product(product(F_sjk, all_orbitals_sji), C_sij)
 

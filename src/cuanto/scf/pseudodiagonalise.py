@@ -1,8 +1,8 @@
 """Pseudodiagonalisation: next orbitals by rotating the current ones, or by full diagonalisation if that is not safe.
 
-The density depends only on the space of the occupied orbitals, so it is enough to remove F_ov (see `rotations`). Full
-diagonalisation comes first (unless the orbitals are eigenvectors already, as those of a guess, or the variant starts
-from any orbitals), when rotations would be large or levels cross, and when F_ov does not shrink.
+The density depends only on the space of the occupied orbitals, so it is enough to remove F_ov (see `rotations`). F is
+diagonalised fully at the start (unless the orbitals are eigenvectors already, as those of a guess, or the variant
+starts from any orbitals), and later if rotations would be large, if levels cross, or if F_ov does not shrink.
 
 The variant `economical` is for hundreds to thousands of orbitals. While F_ov is large, angles are refined once. Once it
 is small, F is multiplied with the smaller of the two blocks only; diagonal elements of the other follow from the
@@ -72,7 +72,7 @@ VARIANTS = {
     "jacobi": Variant("pseudo", Limits(coupling=0.01), frozen=True, one_by_one=True),
     "economical": Variant("block", Limits(norm=20.0), sweeps=1, economical=True),
 }
-"""The number of angles grows with the square of the system's size, and so does the limit on their norm."""
+"""`economical` is for large systems, which have more angles, and therefore has a larger limit on their norm."""
 
 
 @dataclass(frozen=True)

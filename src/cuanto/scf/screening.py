@@ -2,7 +2,7 @@
 
 Symmetry is broken at the start, because DIIS, and descent from symmetric orbitals, end in symmetric states that often
 are saddle points. Random fields on the atoms do that: they mix orbitals that are close in energy, most of all
-d orbitals, and decide which of degenerate ones are occupied.
+d orbitals, and decide which of several degenerate ones are occupied.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ molecules; 0.3 is too much, and takes a third more steps."""
 SEEDS = (10, 12, 11)
 """Random seeds of the fields of the starting points."""
 SMALL_GRADIENT, CHEAP_GRADIENT = 1e-3, 1e-4
-"""Gradient at which a descent has arrived, and if Fock matrices are cheap."""
+"""Gradient at which a descent has arrived; the same if Fock matrices are cheap."""
 STEPS, LAST_STEPS = 5, 50
 """Steps of every descent before the lowest one is chosen, and of the lowest one after that."""
 CANDIDATES, CHEAP_CANDIDATES = 2, 3
-"""Largest number of starting points, and if Fock matrices are cheap."""
+"""Largest number of starting points; the same if Fock matrices are cheap."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Screened:
-    """The lowest candidate, and the number of Fock matrices of all of them, including those of their densities."""
+    """The lowest candidate, and the number of Fock matrices of all of them, including that of each starting density."""
 
     lowest: Candidate
     matrices: int

@@ -1,8 +1,8 @@
 """SCF of many molecules of one composition at once: they share kernels, launches and every array operation.
 
 Fock matrices are extrapolated by DIIS (`cuanto.scf.diis`) and orbitals rotated (`cuanto.scf.rotations`), or
-diagonalised for molecules for which rotations are not safe. Molecules that do not converge are computed by the common
-SCF.
+diagonalised for molecules for which rotations are not safe. Molecules that do not converge are computed one by one
+with the SCF of all other methods.
 """
 
 from __future__ import annotations
@@ -166,6 +166,6 @@ def solve(
     F = fock.H_bpq[:, None] + fock.two_electron(xp.repeat(start[None], len(R_bax), axis=0))[1]
     (last,) = deque(iterations(scf, xp.linalg.eigh(F)[1], max_iterations), maxlen=1)
     eps, C = xp.linalg.eigh(last.F_bspq)
-    both = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
-    aufbau_b = np.abs(sum(filled) * scf.capacity - both) < AUFBAU_TOLERANCE
+    shared_b = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
+    aufbau_b = np.abs(sum(filled) * scf.capacity - shared_b) < AUFBAU_TOLERANCE
     return Converged(last.energy_b, last.now_b & aufbau_b, last.iterations_b, last.D_bspq, C, eps, engine)

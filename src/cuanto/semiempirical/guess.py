@@ -31,7 +31,7 @@ from cuanto.system.elements import SYMBOLS
 Atoms = NDArray[np.int64]
 
 MIN_CLUSTER_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
-"""Orbitals from which a cluster starts from the orbitals of its molecules."""
+"""Smallest number of orbitals of a cluster that starts from the orbitals of its molecules."""
 _RADII = """
     0.31 0.28 1.28 0.96 0.84 0.76 0.71 0.66 0.57 0.58 1.66 1.41 1.21 1.11 1.07 1.05 1.02 1.06 2.03 1.76 1.70 1.60 1.53
     1.39 1.39 1.32 1.26 1.24 1.32 1.22 1.22 1.20 1.19 1.20 1.20 1.16 2.20 1.95 1.90 1.75 1.64 1.54 1.47 1.46 1.42 1.39

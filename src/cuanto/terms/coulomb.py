@@ -44,6 +44,6 @@ class Coulomb(Term):
         return self.builder.notes()
 
     def in_double(self) -> Coulomb | None:
-        """The same term with a builder in double precision; None if this one is."""
+        """The same term with a builder in double precision; None if this one already is."""
         builder = self.builder.in_double()
         return None if builder is None else Coulomb(builder)

@@ -17,8 +17,8 @@ O = (A A^T)^-1/2 A of the polar decomposition of A, whose singular values a are 
 factor of S: unlike eigenvectors of S or T, it does not mix tight functions, with matrix elements of up to 1e8, into
 diffuse ones. It is then rotated such that A A^T is diagonal.
 
-Derivatives: dh depends on dS, dT, dV and dW through E, R and X; only mixing of positive- and negative-energy solutions
-changes X, whose energies differ by 2c^2 at least. `adjoint` returns the matrices that multiply dS, dT, dV and dW; the
+Derivatives: dh depends on dS, dT, dV and dW through E, R and X. X changes only if solutions of positive and negative
+energy mix, whose energies differ by 2c^2 at least. `adjoint` returns the matrices that multiply dS, dT, dV and dW; the
 equations are in docs/theory/x2c.md.
 """
 
@@ -141,7 +141,7 @@ class Decoupling:
         direct = 2.0 * _symmetric(product(product(outside, self._h), U.T))
         s_ = s_ - 2.0 * _symmetric(product(self._h, d))
         U_ = product(S_kl, product(DSU, self._h) + product(U, s_))
-        # U^T (sum of M U M_): dE/dt, dE/dv and dE/dw are U^T (...) U of dE/dT, dE/dV and dE/dW
+        # dE/dU of t = U^T T U is 2 T U (dE/dt), and U (dE/dt) = (dE/dT) S U; likewise for V and W
         for M_kl, M_ in zip(self._matrices[1:], (found.kinetic, found.potential, found.momentum), strict=True):
             U_ = U_ + product(M_kl, product(M_, frame.dual))
         return replace(found, overlap=found.overlap + direct + frame.overlap_adjoint(2.0 * U_))

@@ -37,6 +37,6 @@ class Exchange(Term):
         return self.builder.notes()
 
     def in_double(self) -> Exchange | None:
-        """The same term with a builder in double precision; None if this one is."""
+        """The same term with a builder in double precision; None if this one already is."""
         builder = self.builder.in_double()
         return None if builder is None else Exchange(builder, self.fraction, self.name)

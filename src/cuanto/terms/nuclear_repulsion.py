@@ -53,8 +53,8 @@ class NuclearRepulsion(Term):
             r_ac = np.sqrt((d_acx**2).sum(axis=2))
             q_ac = np.multiply.outer(Z_a[some], q_c)
             interacting = (r_ac > 0.0) & (q_ac != 0.0)
-            pulls_acx = np.divide(q_ac, r_ac**3, out=np.zeros_like(r_ac), where=interacting)[:, :, None] * d_acx
-            found[some] -= pulls_acx.sum(axis=1)
-            found[len(Z_a) :] += pulls_acx[:, len(Z_a) :].sum(axis=0)
+            force_acx = np.divide(q_ac, r_ac**3, out=np.zeros_like(r_ac), where=interacting)[:, :, None] * d_acx
+            found[some] -= force_acx.sum(axis=1)
+            found[len(Z_a) :] += force_acx[:, len(Z_a) :].sum(axis=0)
         found[: len(Z_a)] += surroundings.nuclear_gradient(Z_a, molecule.R_ax)
         return found

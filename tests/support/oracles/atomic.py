@@ -59,7 +59,7 @@ def supermatrices(
 ) -> dict[str, Array]:
     """J of LL, SS, LS, SL and K of LL, SS, LS as [p, q, r, s] (K with its angular factors).
 
-    `sizes`: all terms positive, which is the size of the numbers that are added up.
+    `sizes`: sums of the absolute values of all terms instead.
     """
 
     def functions(k: int, z_p: Sequence[float]) -> dict[str, list[Terms]]:

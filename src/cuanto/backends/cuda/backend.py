@@ -156,7 +156,7 @@ class CudaBackend:
         return self.xp.zeros(shape, dtype=dtype)
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes; what CuPy's pool keeps counts as free, and is released first if it is much."""
+        """Free and total bytes; what CuPy's pool keeps counts as free, and is released first if it keeps a lot."""
         pool, info = self.xp.get_default_memory_pool(), self.xp.cuda.runtime.memGetInfo
         (free, total), idle = info(), pool.free_bytes()
         if idle > POOL_SHARE * total:
@@ -171,7 +171,7 @@ class CudaBackend:
 
     @contextmanager
     def memory_errors(self) -> Iterator[None]:
-        """Convert other errors that mean too little memory, of libraries or of loading kernels, to `MemoryError`."""
+        """Convert out-of-memory errors of CUDA libraries and of the loading of kernels to `MemoryError`."""
         try:
             yield
         except RuntimeError as error:
@@ -185,11 +185,11 @@ class CudaBackend:
         return CudaProgram(source, None if known else self._compilers.request(source, later))
 
     def expect(self, classes: Sequence[Class]) -> None:
-        """Let processes make the tables of these classes for the general kernel."""
+        """Start making the tables that the general kernel needs for these classes, in other processes."""
         tables.expect(classes, levels=True)
 
     def expect_kernel(self, given: Class, columns: int, real: str) -> None:
-        """Let the helper generate and compile the kernel, for later processes."""
+        """Have the helper process generate and compile the kernel, so that later calculations find it in the cache."""
         self._compilers.expect(given, columns, real)
 
     def launch(

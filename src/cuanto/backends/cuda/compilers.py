@@ -62,7 +62,7 @@ class Compilers:
             return future
 
     def expect(self, given: Class, columns: int, real: str) -> None:
-        """Let the helper generate and compile a kernel for lists of quartets, for later processes."""
+        """Have the helper process generate and compile a kernel for lists of quartets, for later calculations."""
         job = expected_kernel(given, columns, real)
         with self._lock:
             if (key := json.dumps(job)) not in self._futures:

@@ -49,7 +49,7 @@ def binary_path(text_hash: str, architecture: str, options: Sequence[str]) -> Pa
 
 
 def expected_kernel(given: Class, columns: int, real: str) -> dict[str, Any]:
-    """Request of a straight-line kernel for lists of quartets, for later processes."""
+    """Request for a straight-line kernel for lists of quartets, which later calculations will use."""
     operator, bra, ket, algorithm = given
     return {"class": [operator, [bra.l, bra.pure], [ket.l, ket.pure], algorithm], "columns": columns, "real": real}
 

@@ -22,7 +22,7 @@ HOST_ONLY = ("ctypes", "setflags", "tofile")
 FROM_HOST = ("array", "asarray")
 """Functions of the module that copy host arrays to the device."""
 UNINITIALISED = ("empty", "empty_like")
-"""Functions with uninitialised results: filled with NaN here, so that reading them shows."""
+"""Functions with uninitialised results: filled with NaN here, so that reading them does not go unnoticed."""
 
 
 @dataclass(frozen=True)

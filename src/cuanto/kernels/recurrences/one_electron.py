@@ -34,7 +34,7 @@ class Overlap1D:
 
 
 class Kinetic1D:
-    """T_ij = <i|-1/2 d^2/dx^2|j> along one axis, in the same units."""
+    """T_ij = <i|-1/2 d^2/dx^2|j> along one axis, without the same factor."""
 
     def __init__(self, graph: Graph, S: Overlap1D, xi: int, X: int, half_a: int, half_b: int) -> None:
         self.g, self.S, self.half_a, self.half_b = graph, S, half_a, half_b
