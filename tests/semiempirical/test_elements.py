@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import cuanto
 from cuanto.methods import SemiempiricalResult
 from cuanto.semiempirical.constants import BOHR, HARTREE, HARTREE_IN_KCAL, RESCALE
-from nddo_cases import TIGHT, elements, guess_for, molecule, moved, numerical_gradient, run, values
+from nddo_cases import ROWS, TIGHT, elements, guess_for, molecule, moved, numerical_gradient, run, values
+from paths import ROOT
 
 ALLOWED = elements()["meta"]["recommended_tolerances"]
 OURS, MOPAC = ALLOWED["vs_independent"], ALLOWED["vs_mopac"]
@@ -37,6 +39,18 @@ DIFFERENTIATED += [("BH2_radical", "AM1"), ("SeH2", "MNDO"), ("TlCl", "PM3"), ("
 @cache
 def tight(name: str, method: str) -> SemiempiricalResult:
     return run(molecule(name, method), method, **TIGHT)
+
+
+@pytest.mark.parametrize("device", ["cpu", "h200"])
+def test_the_stored_comparison_is_complete(device: str) -> None:
+    """Every calculation of the reference was repeated by tools/compare_semiempirical.py, and agrees."""
+    record = json.loads((ROOT / "benchmarks" / "results" / f"semiempirical_elements_{device}.json").read_text())
+    assert record["sound"] and set(record["rows"]) == {f"{name}, {method}" for name, method in ROWS}
+    for case, found in record["rows"].items():
+        assert found["heat of formation, independent program"] < OURS["heat_kcal_mol"], case
+        compatible = found["heat of formation, MOPAC, `mopac_compatible`"]
+        assert compatible < MOPAC["heat_kcal_mol_with_truncated_B"], case
+        assert found["gradient, finite differences"] < SLOPE, case
 
 
 @pytest.mark.parametrize(("name", "method"), SAMPLE)
