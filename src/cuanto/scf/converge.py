@@ -156,7 +156,8 @@ class Convergence:
         floor = yield from self._last(descend(problem, self._continue(lowest), steps, handover))
         if floor is None or self.counted.left <= 0:
             return floor
-        return (yield from self._extrapolate(self._continue(floor), None, floor, descents - 1))
+        further = descents - 1 if floor.gradient < handover else 0  # a slow descent is not repeated
+        return (yield from self._extrapolate(self._continue(floor), None, floor, further))
 
     def _minimise(self, start: tuple[Any, Any], gradient: float = np.inf) -> States:
         """Descend to a minimum from orbitals with this gradient, as far as it is known."""
