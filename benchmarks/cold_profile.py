@@ -25,7 +25,7 @@ STEPS = {
     "tables": "index tables and costs of classes",
     "text": "texts of kernels",
     "functional": "derivatives of functionals",
-    "libraries": "products, factorisations, eigenvalues (first: their libraries)",
+    "libraries": "products, factorisations, eigenvalues (with the loading of their libraries)",
     "device": "waiting for the device",
     "calculation": "everything else",
 }

@@ -103,7 +103,7 @@ def atomic_density(number: int, shells: list[Any]) -> Any:
     D = np.zeros_like(S)
     inner = 0.3 * (min(number, 2) - 1)
     outer = 1.7 + 0.35 * (number - 3)
-    # principal quantum number less 1, angular momentum, electrons, screening
+    # number of radial nodes, angular momentum, electrons, screening
     for n, momentum, electrons, screening in (
         (0, 0, min(number, 2), inner),
         (1, 0, min(max(number - 2, 0), 2), outer),

@@ -125,8 +125,8 @@ def actual_errors(result: Any) -> dict[str, float]:
         far = {"omega": separation.omega, "backend": backend}
         long_range = DirectJK(result.basis, threshold=1e-14, **far)
         builders = FittedJK(result.basis, result.auxbasis, **far), lambda D, C, j, k: long_range(D, want_j=j, want_k=k)
-        near, exactly = (float(Exchange(one, separation.beta).fock(D_spq, None)[0]) for one in builders)
-        errors["fitting"] += near - exactly
+        approximate, exactly = (float(Exchange(one, separation.beta).fock(D_spq, None)[0]) for one in builders)
+        errors["fitting"] += approximate - exactly
     if model.has_functional:
         potential = XCPotential(model.functional, backend, len(D_spq))
         fine = GridSettings(level=(120, 974), threshold=1e-14)

@@ -139,7 +139,7 @@ def main() -> None:
     known: list[dict[str, Any]] = []
     if options.json and options.json.exists():
         known = json.loads(options.json.read_text())["rows"]
-    print(f"{'case':22} {'ours':>10} {'PySCF':>10} {'gain':>12}  right (Hartree)")
+    print(f"{'case':22} {'ours':>10} {'PySCF':>10} {'gain':>12}  who is right (energies in Hartree)")
     for name, atoms, multiplicity, methods in CASES:
         for method in methods.split():
             if options.only not in f"{name} {method}" or any(row["case"] == f"{name} {method}" for row in known):

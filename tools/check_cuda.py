@@ -2,10 +2,10 @@
 
     python tools/check_cuda.py [--max-l 3] [--max-aux 4] [--max-four 2] [--arch sm_80 ...] [--jobs 2]
 
-Straight-line kernels for the classes below the unrolling limit: one to three centres, and (ab|cd) to d in both forms.
-The general kernel and the kernels with a block of threads per integral or per quartet have one text for all classes;
-each is compiled once for double and once for single precision. When a kernel fails, the log is printed and the exit
-status is 1.
+Straight-line kernels for the classes below the unrolling limit: one to three centres, and (ab|cd) to d, pure and
+Cartesian. The general kernel and the kernels with a block of threads per integral or per quartet have one text for all
+classes; each is compiled once for double and once for single precision. When a kernel fails, the log is printed and the
+exit status is 1.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_momenta_with_a_gap_are_refused(letters: str) -> None:
         WellTempered.shared(GOOD, dict.fromkeys(letters, (1, 4)))
 
 
-def test_a_set_of_the_exchange_for_an_atom_needs_every_momentum(tmp_path: Path) -> None:
+def test_a_basis_file_for_an_atom_needs_every_momentum(tmp_path: Path) -> None:
     path = tmp_path / "gap.nw"
     path.write_text("He S\n 1.0 1.0\nHe D\n 0.5 1.0\n")
     with pytest.raises(InputError, match="up to g without a gap"):
@@ -154,7 +154,7 @@ def test_a_failed_energy_is_explained() -> None:
         (("of the job",), (None, -2.2), [(0.2, False), (0.2, False), (0.1, False)]),
     ],
 )
-def test_spinors_of_the_job_start_every_other_set(
+def test_all_other_sets_start_from_the_spinors_of_the_job(
     monkeypatch: pytest.MonkeyPatch, fails: tuple[str, ...], energies: tuple[Any, Any], tried: list[tuple[float, bool]]
 ) -> None:
     """If that fails, the bare nucleus is used; the set of the job itself is computed once."""

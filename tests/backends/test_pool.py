@@ -29,7 +29,6 @@ from paths import SUPPORT
 from pool_kernels import ADD, ADD_MERGED, COUNT, SLOW, kernel
 from scripted import REAL, run_python, start_python
 
-HERE = SUPPORT
 THREADS = (1, 2, 3, 8)
 BUSY = 1.0
 """Seconds allowed in timings for other programs that keep this process from running."""
@@ -480,7 +479,7 @@ def sanitizer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_sanitizers_find_nothing(sanitizer: list[str], tmp_path: Path) -> None:
     shutil.copy(Path(pool.__file__).with_name("pool.h"), tmp_path)
     flags = ["-std=c++17", "-g", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", *sanitizer, f"-I{tmp_path}"]
-    command = [REAL, *flags, "-o", str(tmp_path / "driver"), str(HERE / "pool_driver.cpp")]
+    command = [REAL, *flags, "-o", str(tmp_path / "driver"), str(SUPPORT / "pool_driver.cpp")]
     subprocess.run(command, check=True)
     options = dict.fromkeys(("TSAN_OPTIONS", "ASAN_OPTIONS"), "allocator_may_return_null=1")
     done = subprocess.run([tmp_path / "driver"], capture_output=True, text=True, env={**os.environ, **options})

@@ -90,7 +90,7 @@ def test_tree_reduction_in_shared_memory(folder: Path, order: Order) -> None:
     np.testing.assert_array_equal(blocks, 0.5 * sums + 2)
 
 
-def test_a_missing_barrier_shows_by_the_order(folder: Path) -> None:
+def test_without_a_barrier_results_depend_on_the_order_of_threads(folder: Path) -> None:
     text = """
     extern "C" __global__ void kernel(int* out) {
         __shared__ int value[64];

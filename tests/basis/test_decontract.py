@@ -20,8 +20,8 @@ def test_contraction_reproduces_the_basis(name: str, functions: int) -> None:
     assert primitive.nbf == functions
     S_kl = integrals.overlap(primitive, backend="cpu")
     assert np.abs(C_kp.T @ S_kl @ C_kp - integrals.overlap(orbital, backend="cpu")).max() < 1e-13
-    pure = [k for shell, k in zip(primitive.shells, primitive.offsets, strict=True) if shell.l < 2]
-    assert np.diagonal(S_kl)[pure] == pytest.approx(1.0)
+    s_and_p = [k for shell, k in zip(primitive.shells, primitive.offsets, strict=True) if shell.l < 2]
+    assert np.diagonal(S_kl)[s_and_p] == pytest.approx(1.0)
     momenta = [shell.l for shell in primitive.shells]
     assert momenta == sorted(momenta)
 

@@ -322,7 +322,7 @@ def test_a_search_writes_its_sets_and_reuses_them(capsys: pytest.CaptureFixture[
     assert second.count("known") == first.count(" evaluations") and second.splitlines()[-2:] == first.splitlines()[-2:]
 
 
-def test_a_search_of_two_elements_on_dask(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_of_two_elements_in_two_processes(capsys: pytest.CaptureFixture[str]) -> None:
     """Two processes find what this one finds."""
     arguments = ("-e", "He,Be", "--size", "9", "--threshold", "1e-3", "--scan", "bisect", "--max-evaluations", "20")
     arguments += ("--reference", "He=-2.8618133227", "--reference", "Be=-14.575891698")

@@ -55,7 +55,7 @@ def test_every_functional_has_citations() -> None:
         assert all(re.search(r"\(\d{4}\)$", citation.text) for citation in citations)
 
 
-def test_case_hyphens_and_greek_letters_do_not_matter() -> None:
+def test_names_in_any_case_without_hyphens_or_with_greek_letters() -> None:
     for name in functional_names():
         for alias in (name, *aliases(name), name.upper(), name.replace("-", "")):
             assert get_functional(alias) is get_functional(name), alias

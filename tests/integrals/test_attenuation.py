@@ -153,7 +153,7 @@ def test_the_reference_is_right(operator: str) -> None:
 
 @pytest.mark.parametrize("setting", WITH_F[:2], ids=str)
 def test_two_centres_of_the_reference(setting: Setting) -> None:
-    """Relative to the largest, because of libcint's digits; without it against Head-Gordon and Pople's scheme."""
+    """Relative to the largest, because libcint has few digits here; without it against the HGP scheme."""
     basis, aux = bundle(setting.case)
     V_PQ = reference_integrals("2c", basis, aux, setting.omega)
     if HAS_PYSCF:

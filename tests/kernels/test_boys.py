@@ -31,7 +31,7 @@ HIGHEST = 32
 ORDERS = (0, 1, 2, 3, 4, 5, 8, 13, 20, 26, 30, 32)
 FLAGS = ["-std=c++17", "-O2", "-ffp-contract=fast", "-fPIC", "-shared", "-Wno-psabi"]
 FLOAT_PER_ORDER = 6e-8
-"""Relative tolerance in single precision, times m + 2: rounding of T alone changes F_m by m + 1/2 units."""
+"""Relative tolerance in single precision, divided by m + 2: rounding of T alone changes F_m by m + 1/2 units."""
 
 
 def template(name: str) -> str:

@@ -125,12 +125,12 @@ def test_a_gradient_without_convergence_needs_an_option(method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "charge", "multiplicity", "form"),
+    ("method", "charge", "multiplicity", "spherical"),
     [("rhf", 0, 1, True), ("uhf", 1, 2, False), ("rohf", 1, 2, True)],
     ids=["rhf", "uhf-cartesian", "rohf"],
 )
 def test_linearly_dependent_functions_that_are_left_out(
-    method: str, charge: int, multiplicity: int, form: bool
+    method: str, charge: int, multiplicity: int, spherical: bool
 ) -> None:
     """The space of the orbitals moves with the atoms."""
     water = Molecule.from_string(WATER)
@@ -141,9 +141,9 @@ def test_linearly_dependent_functions_that_are_left_out(
         R_ax = water.R_ax.copy()
         R_ax[1, 0] += step
         moved = Molecule(water.symbols, R_ax, charge, multiplicity)
-        return cuanto.energy(moved, basis=basis("6-31g*", moved, form), **TIGHT, **settings).energy
+        return cuanto.energy(moved, basis=basis("6-31g*", moved, spherical), **TIGHT, **settings).energy
 
-    found = cuanto.gradient(water, basis=basis("6-31g*", water, form), **TIGHT, **settings)
+    found = cuanto.gradient(water, basis=basis("6-31g*", water, spherical), **TIGHT, **settings)
     assert any("linearly dependent" in note for note in found.notes)
     slope = np.dot([1, -8, 8, -1], [energy(k * STEP) for k in (-2, -1, 1, 2)]) / (12 * STEP)
     assert found.gradient[1, 0] == pytest.approx(slope, abs=2e-8)

@@ -151,7 +151,8 @@ def test_half_of_the_memory_to_convergence(method: str, kind: str) -> None:
 
 @pytest.mark.parametrize("method", ["b3lyp", "rhf"][: 1 + EVERY_CASE])
 def test_gradient_with_half_of_the_memory(method: str) -> None:
-    """Integrals and coefficients of fitted exchange are computed in passes; the calculations of the test before."""
+    """Integrals and coefficients of fitted exchange are computed in passes; the calculations are those of the test
+    above."""
     whole = measured(GRADIENT, "hydrogen_11", "jk", iterations=100, method=method)
     assert "in-core" in whole["plan"] and whole["converged"]
     limit = 0.5 * whole["peak"]

@@ -89,7 +89,7 @@ def test_where_molecules_are_no_guess(mol: Molecule) -> None:
 
 @pytest.mark.parametrize("method", ["pm6", "upm6"])
 def test_rotations_of_a_cluster(method: str) -> None:
-    """Molecules with d functions; one density or two. No diagonalisation, and the energy of the common loop."""
+    """Molecules with d functions; one density or two. No diagonalisation, and the energy of the usual SCF."""
     mol = mixed_cluster(33)
     states: list[Any] = []
     found = run(mol, method, on_iteration=states.append)

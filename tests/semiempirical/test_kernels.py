@@ -24,7 +24,7 @@ from oracles import nddo as slow
 from oracles.nddo_core import core_repulsion
 
 CLASSES = [("glycine", "AM1"), ("CH3SH", "PM6"), ("CH3I", "PM6"), ("ICl", "PM3"), ("H3PO4", "PM6")]
-THREADS = [*CLASSES, ("AgH", "PM6"), ("HeH+", "AM1")]
+SIMT_CLASSES = [*CLASSES, ("AgH", "PM6"), ("HeH+", "AM1")]
 CLASSES += [("Rh(CO)2Cl2-", "PM6"), ("LuF3", "PM6"), ("HZnHg+", "PM6"), ("SiH3OH", "PM6"), ("XeF4", "PM6")]
 CLASSES += [("HeNH3", "AM1"), ("BCl2CH3", "AM1"), ("MoO3H2_model", "AM1"), ("SeH2", "MNDO"), ("EuF3_rm1", "RM1")]
 """These cover, besides light elements: clipped additive terms, cores with additive terms of their own, pairs without
@@ -66,7 +66,7 @@ def slow_attraction(layout: Layout, R_ax: Array) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("name", "method", "backend"), [(*case, "cpu") for case in CLASSES] + [(*case, "simt") for case in THREADS]
+    ("name", "method", "backend"), [(*case, "cpu") for case in CLASSES] + [(*case, "simt") for case in SIMT_CLASSES]
 )
 def test_integrals_equal_those_of_the_oracle(name: str, method: str, backend: str) -> None:
     layout, R_bax = layout_of(molecule(name, method), method)

@@ -32,7 +32,7 @@ DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=p
 
 @dataclass(frozen=True)
 class System:
-    """A molecule of tests/data/geometries, a basis of tests/data/basis, and its form."""
+    """A molecule of tests/data/geometries, a basis of tests/data/basis, and whether its functions are spherical."""
 
     molecule: str
     basis: str
@@ -114,7 +114,7 @@ def densities(nbf: int) -> dict[str, Array]:
 
 
 def stored_errors(system: System, device: str) -> dict[str, float]:
-    """Largest error of elements, errors of the rest relative to their size; with threshold 1e-12."""
+    """Largest error of the elements, and relative errors of norm and trace; with threshold 1e-12."""
     record, basis = stored()[str(system)], basis_of(system)
     assert basis.nbf == record["nbf"]
     D, indices = density(basis), np.array(record["places"])
@@ -135,7 +135,7 @@ def four_centre() -> list[Record]:
 
 
 def title(record: Record) -> str:
-    """Name of a record of integrals.json: molecule, basis and form."""
+    """Name of a record of integrals.json: molecule, basis, and cartesian or spherical."""
     return f"{record['molecule']}-{record['basis']}-{'cartesian' if record['cartesian'] else 'spherical'}"
 
 

@@ -105,7 +105,7 @@ def molecule(name: str) -> cuanto.Molecule:
 
 
 def basis(name: str | dict[str, str], of: cuanto.Molecule, spherical: bool | None = None) -> cuanto.Basis:
-    """A basis from the files of the tests, whose contraction is that of the reference, or else as usual."""
+    """A basis from the files of the tests, contracted as in the reference; from the usual sources if they lack it."""
     before = os.environ.get("CUANTO_BASIS_PATH")
     os.environ["CUANTO_BASIS_PATH"] = os.pathsep.join([str(DATA / "basis"), *filter(None, [before])])
     try:
@@ -133,8 +133,8 @@ def run_record(given: dict[str, Any], **options: Any) -> Result:
     """The calculation of a record, or one with another `method` or `auxbasis`."""
     mol = molecule(given["molecule"])
     orbital = basis(given["basis"], mol, spherical=not given["cartesian"])
-    kind = {"n": "none", "RI-J and RI-K": "jk", "RI-J, exact K": "j"}
-    fitting = kind.get(given["fitting"]) or kind[given["fitting"][0]]
+    kind = {"none (exact four-centre J and K)": "none", "RI-J and RI-K": "jk", "RI-J, exact K": "j"}
+    fitting = kind.get(given["fitting"], given["fitting"])
     settings: dict[str, Any] = {"method": given["method"].lower(), "backend": "cpu", "fitting": fitting}
     settings |= {"search": "none", **options}
     name = settings.pop("auxbasis", given["auxbasis"])

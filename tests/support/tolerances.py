@@ -1,4 +1,4 @@
-"""Every tolerance of the test suite, by name."""
+"""Tolerances that several tests share, by name."""
 
 import numpy as np
 

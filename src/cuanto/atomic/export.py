@@ -110,7 +110,8 @@ def _electrons_by_momentum(atom: Atom) -> list[float]:
 
 
 def _contracted(symbol: str, zeta_l: list[list[float]], columns_l: Sequence[Array], diffuse: int) -> ElementTable:
-    """A table of orbitals `columns_l`[l][p, i] and of the most diffuse primitives; large coefficients are positive."""
+    """A table of orbitals `columns_l`[l][p, i] and of the most diffuse primitives; the largest coefficient of every
+    orbital is positive."""
     shells: list[ShellTable] = []
     for l, (zeta, C_pi) in enumerate(zip(zeta_l, columns_l, strict=True)):
         if C_pi.shape[1]:

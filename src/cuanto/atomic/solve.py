@@ -33,8 +33,8 @@ SHIFT_ABOVE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """One iteration: occupied spinors, their densities, potentials (None: no open shell), energy, effective
-    Fock matrices and DIIS errors."""
+    """One iteration: occupied spinors, their densities, potentials P and Q (None without an open shell), effective
+    Fock matrices, DIIS errors and energy."""
 
     U_i: Sequence[Array]
     D_i: list[Array]
@@ -257,7 +257,7 @@ def effective_fock(F_closed: Array, Q: Array | None, C_c: Array, C_o: Array, fil
     """F_closed, with the blocks o-o and o-r replaced by those of F_open = F_closed - Q.
 
     The c-o block, (F_closed - filling F_open) / (1 - filling), vanishes when rotations between closed and open spinors
-    no longer lower the energy; this scale preserves the order of levels.
+    no longer lower the energy; the factor 1 / (1 - filling) preserves the order of levels.
     """
     if Q is None:
         return F_closed

@@ -2,7 +2,7 @@
 
 Well-tempered: S. Huzinaga and M. Klobukowski, Chem. Phys. Lett. 212, 260 (1993), doi:10.1016/0009-2614(93)89323-A,
 in the recursive form of D. Hennessey's thesis (Alberta, 2018). K of the formula is the last index of a symmetry; with
-`pool` it is the last index of any symmetry.
+`pool` it is the largest last index of all symmetries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where kernels run: cpu, cuda, simt (CUDA text on the CPU, for tests) and reference (NumPy, the oracle).
+"""Where kernels run: cpu, cuda, and simt (CUDA text on the CPU, for tests).
 
 Names are resolved on first use, so that processes which only compile do not import NumPy.
 """

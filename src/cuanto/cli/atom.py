@@ -25,7 +25,8 @@ CALCULATION, OPTIMISATION, FILES = "Calculation", "Optimisation of the basis", "
 C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
 RADIUS_HELP = "Root mean square radius of the nucleus in fm. \\[default: that of its mass number]"
 BASIS_HELP = (
-    "wtbs (table, He to Rn), even (even-tempered, any element), auto (wtbs, else even), limit, a basis file or name. "
+    "wtbs (table, He to Rn), even (even-tempered, any element), auto (wtbs, else even), limit (near the basis-set "
+    "limit), a basis file or name. "
     "\\[default: auto]"
 )
 OPTION_HELP = "Setting of the SCF, such as max_iterations=80, level_shift=0.3 or accelerator=damping; may be repeated."
@@ -72,7 +73,12 @@ Ranges = Annotated[
     ),
 ]
 Pool = Annotated[
-    bool, _flag("Compute all exponents from the largest last index of any symmetry.", "--pool", panel=CALCULATION)
+    bool,
+    _flag(
+        "Well-tempered sets: K of every symmetry is the largest last index of all symmetries.",
+        "--pool",
+        panel=CALCULATION,
+    ),
 ]
 SpeedOfLight = Annotated[float | None, _text("NUMBER", C_HELP, "--c", panel=CALCULATION)]
 NonRelativistic = Annotated[

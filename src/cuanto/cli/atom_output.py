@@ -110,7 +110,7 @@ def change_settings(job: AtomInput, settings: dict[str, Any]) -> AtomInput:
 
 
 def share_last_index(job: AtomInput) -> AtomInput:
-    """Use the last index of any symmetry as K of all of them (`--pool`); raises an error if that gives no valid set."""
+    """Use the largest last index as K of all symmetries (`--pool`); raises an error if that gives no valid set."""
     if not isinstance(job.basis, WellTempered):
         raise InputError("--pool applies to well-tempered sets only: use --basis wtbs or bastype='wtbs'")
     basis = replace(job.basis, pool=True)

@@ -164,8 +164,8 @@ class Schedule:
     """Storage on a device.
 
     `storages` of all integrals of J and K, the fastest first; `partial`: the one of which a part can be stored;
-    `functions`: minimum per block, enough to be worth a call, few enough to have few partners; `rows`: the class of
-    tensors in rows.
+    `functions`: minimum per block, enough to be worth a call, few enough to have few partners; `rows`: the Python
+    class of tensors stored in rows.
     """
 
     storages: tuple[str, ...]
@@ -242,7 +242,8 @@ def _storage_sizes(
 
 
 def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
-    """Bytes of integrals in blocks, with copies of X that a device reorders, X of a block and of a slice."""
+    """Bytes of integrals in blocks. A column of X counts with the copies that a device needs to reorder it, and with
+    its parts for a block and for a slice."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     rows = tuple(block.rows for block in layout.blocks)
     column = linalg.stack_copies * n + 2 * max(block.functions for block in layout.blocks)

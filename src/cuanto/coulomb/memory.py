@@ -37,7 +37,7 @@ class Sizes:
     work: int
     naux: int
     widest: int
-    """Functions of the largest shell of the fitting basis, the smallest slice."""
+    """Functions of the largest shell of the fitting basis: slices cannot be smaller."""
     metric: int = 0
     """Bytes during the factorisation of the metric, before anything else is allocated."""
     engine: int = 0
@@ -57,7 +57,7 @@ class Sizes:
 
     @property
     def smallest_buffer(self) -> int:
-        """Bytes of the largest block with the widest shell of the fitting basis."""
+        """Bytes of the largest block if it has only the widest shell of the fitting basis."""
         return max(self.blocks) * self.widest // self.naux
 
     @property
@@ -131,7 +131,10 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
 
 
 def _divide(sizes: Sizes, room: int) -> tuple[int, int]:
-    """Columns of X and stored blocks, so that the fewest integrals are recomputed: all others in every pass."""
+    """Columns of X per pass and the number of stored blocks, so that the fewest integrals are recomputed.
+
+    Every pass recomputes all blocks that are not stored.
+    """
     ends = np.cumsum([0, *sizes.blocks])
     best: tuple[int, int, int] | None = None
     for passes in range(1, sizes.columns + 1):

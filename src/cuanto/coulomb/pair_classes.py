@@ -159,7 +159,8 @@ def _pair_class(
 def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
     """Square root of the self-repulsion of every product of primitives, for its largest column.
 
-    Exact for s functions; a polynomial factor is taken at its centre's distance plus one standard deviation.
+    Exact for s functions; a polynomial factor is evaluated at the distance of its centre from that of the product, plus
+    one standard deviation.
     """
     p, PA, PB = batch.record[:, 0], batch.record[:, 4:7], batch.record[:, 7:10]
     la, lb = batch.shells.l

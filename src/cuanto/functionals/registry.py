@@ -100,7 +100,7 @@ def aliases(name: str) -> tuple[str, ...]:
 
 
 def _key(name: str) -> str:
-    """The name without case, hyphens, spaces, and with Greek or raised characters spelled out."""
+    """The name in lower case without hyphens and spaces, and with Greek or raised characters spelled out."""
     plain = name.strip().lower().replace("\u03c9", "w").replace("\u00b2", "2").replace("omega", "w")
     return "".join(letter for letter in plain if letter not in "-_ /")
 

@@ -26,8 +26,8 @@ WINDOW = (0.75, 1.1)
 STEPS = 2
 """The higher angular rule is this number of rules above that of the grid."""
 DIRECTIONS_JX = np.array([[2.0, 3.0, 6.0], [-6.0, 2.0, 3.0], [3.0, 6.0, -2.0]]) / 7.0
-"""Orthogonal directions in which radial rules are compared, and their opposites: both rules integrate the same mean.
-In the usual orientations of molecules they do not point to neighbouring atoms."""
+"""Orthogonal directions in which radial rules are compared, and their opposites: both rules integrate the mean over
+them. In the usual orientations of molecules they do not point to neighbouring atoms."""
 
 
 def check_patterns(molecule: Molecule, settings: GridSettings) -> list[Pattern]:

@@ -42,7 +42,7 @@ PAIR_THRESHOLD = 0.03
 TASK_POINTS = 4 * BLOCK_POINTS
 """Points of a task: enough to hide the cost of gathering and scattering a group's part of a matrix."""
 TILE = 4
-"""Functions that share one depth of products in kernels (DEPTH_TILE there)."""
+"""Functions that kernels multiply by the same number of other functions, their depth (DEPTH_TILE there)."""
 TRANSPOSE_TILE = tuning.size("cpu", "grid.transposed_rows")
 ROWS = 24
 """Functions are padded to a multiple of this."""

@@ -4,8 +4,8 @@ A bra (uniform) is a shell or a pair of shells: primitives `bra_first[b]` to `br
 `bra_fields` numbers and one coefficient per contraction column; `bra_shell` holds the input of the contracted stage (A
 - B). Kets (lanes) come in blocks of `BLOCK`: block k has the primitives `ket_first[k]` to `ket_first[k + 1]`, each a
 record [field][lane], and `ket_shell` [axis][lane] (C - D). Results go to
-out[component, rows[bra, column, bra function], cols[ket function, ket]]; for a pair of a shell with itself, both halves
-go to the same elements.
+out[component, rows[bra, column, bra function], cols[ket function, ket]]; for a pair of a shell with itself, pq and qp
+go to the same element.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def bra_first(one: Momenta, other: Momenta) -> bool:
 
 @cache
 def force_kernels(bra: Momenta, ket: Momenta, real: str, shared_limit: int) -> tuple[ForceKernel, ...]:
-    """Kernels that add the forces of a list of quartets of a class, all of them together.
+    """Kernels that together add all forces of a list of quartets of a class.
 
     `shared_limit`: maximum bytes of shared memory of a block.
     """

@@ -75,7 +75,7 @@ points that are too small are slow."""
 SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
-"""Gradient and dipole moment that converge in single precision."""
+"""Smallest tolerances of gradient and dipole moment that single precision can reach."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ def make_terms(context: Context, core: CoreHamiltonian, builders: Builders) -> t
 
 
 def _grid_settings(request: Request) -> GridSettings:
-    """The grid that is asked for, divided as at the geometry of the guess if that is known."""
+    """The requested grid; its points are grouped as in the calculation of the guess, if that is known."""
     grid, guess = request.grid, request.options.guess
     if not isinstance(guess, Orbitals) or guess.partition is None:
         return grid
@@ -241,7 +241,7 @@ class Calculation:
 
     @property
     def partition(self) -> tuple[float, float] | None:
-        """How the grid is divided; None without one."""
+        """How the points of the grid are grouped: `cube_edge` and `sphere_fraction`; None without a grid."""
         found = (term.grid for term in self.terms if isinstance(term, ExchangeCorrelation))
         return next(((grid.cube_edge, grid.sphere_fraction) for grid in found), None)
 

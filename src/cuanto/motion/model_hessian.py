@@ -1,8 +1,8 @@
 """The initial Hessian of a minimisation: geomeTRIC's diagonal model, with the angles that its coordinates leave out.
 
-geomeTRIC drops one of three angles around an atom in a plane, which is redundant as a coordinate. Its force constant
-matters nevertheless: without it rings are too soft, and the first step is too long. Force constants of angles are
-H. B. Schlegel's, Theor. Chim. Acta 66, 333 (1984), doi:10.1007/BF00554788.
+geomeTRIC drops one of the three angles around a planar atom, because it is redundant as a coordinate. Its force
+constant matters nevertheless: without it rings are too soft, and the first step is too long. Force constants of angles
+are H. B. Schlegel's, Theor. Chim. Acta 66, 333 (1984), doi:10.1007/BF00554788.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cuanto.arrays import Array
 HYDROGEN_ANGLES, OTHER_ANGLES = 0.160, 0.250
 """Force constants of angles, Hartree/rad^2."""
 LINEAR_COSINE = 0.985
-"""Angles with a larger cosine are described by other coordinates."""
+"""Angles whose cosine is larger in absolute value are nearly linear and described by other coordinates."""
 
 
 def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:

@@ -58,7 +58,7 @@ class Step:
 class PathPoint:
     """An optimised point of a scan, or a point of a reaction path; energy and gradient in Hartree and Bohr.
 
-    `coordinate`: on a path the mass-weighted arc length from the transition state, Bohr sqrt(u); of a scan its number.
+    `coordinate`: on a path the mass-weighted arc length from the transition state, Bohr sqrt(u); in a scan its number.
     """
 
     molecule: Molecule

@@ -21,8 +21,8 @@ from cuanto.units import BOHR_IN_ANGSTROM
 def cm5(molecule: Molecule, hirshfeld_a: Array) -> Array:
     """CM5 charges from Hirshfeld charges: q_a + sum_b T_ab exp(-alpha (r_ab - R_a - R_b)) (eqs. 1-3).
 
-    T_ab = D_ZZ' for six pairs of H, C, N and O, else D_Z - D_Z'. Charge only moves between atoms, so the sum stays.
-    Ghost atoms have no charges.
+    T_ab = D_ZZ' for six pairs of H, C, N and O, else D_Z - D_Z'. Charge only moves between atoms, so the
+    total charge does not change. Ghost atoms have no charges.
     """
     alpha, R_Z, T_ZZ = _parameters()
     q_a = np.array(hirshfeld_a, dtype=float)

@@ -28,7 +28,7 @@ MIN_GAIN = 1e-7
 MAX_RISE = 1e-6
 """Hartree by which DIIS may end above the state where it began."""
 CURVATURE = 0.1
-"""Hartree: typical curvature, by which a rise of the energy during DIIS is explained by the gradient: g^2/curvature."""
+"""Typical curvature of the energy, Hartree: the gradient g explains a rise of up to g^2/curvature during DIIS."""
 STALLED = 5
 """Iterations of DIIS after a descent within which the smallest gradient must shrink."""
 MAX_DESCENTS = 2

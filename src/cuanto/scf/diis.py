@@ -145,7 +145,7 @@ class History:
         return (self.xp.asarray(weights) @ self._stacks["F"]).reshape(self._shape)
 
     def extrapolate(self) -> Any:
-        """The DIIS combination; carried pairs are added to it with any coefficients."""
+        """The DIIS combination; carried pairs are added to it, with coefficients that need not add up to one."""
         if self._carried is None:
             return self.combine(self.diis())
         c_n, d_m = self._with_carried()

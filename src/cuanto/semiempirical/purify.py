@@ -68,7 +68,7 @@ class Purification:
 
     The frontier levels of a call are the estimates of the next.
 
-    The density needs no orbitals, but the common loop does: the current ones are projected and orthonormalised. If the
+    The density needs no orbitals, but the SCF loop does: the current ones are projected and orthonormalised. If the
     occupied space changes too much (an orbital is nearly orthogonal to the new space), F is diagonalised.
     """
 

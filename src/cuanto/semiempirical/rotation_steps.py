@@ -11,7 +11,7 @@ doi:10.1137/S0895479895290954), so that DIIS can combine rotations instead of Fo
     X = sum_n c_n (x_n + X_n) - x,   with the c_n that make sum_n c_n F_ov,n smallest,
 
 where x_n are the rotations that led to iteration n and X_n those that it proposed. Every iteration saves a matrix
-product and half the cost of the others. Where rotations are not safe, the common step takes over.
+product and half the cost of the others. Where rotations are not safe, the step of other SCFs (`scf.loop`) takes over.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class AngleHistory:
 
 
 def rotations_suffice(options: ScfOptions, problem: Problem) -> bool:
-    """Whether these steps apply: no option needs the common step, and there are enough orbitals to gain from them."""
+    """Whether these steps apply: no option needs the step of other SCFs, and there are enough orbitals to gain."""
     if not problem.occupations.integer or problem.frame.algebra_on_host or problem.frame.size < MANY_ORBITALS:
         return False
     filled_s = np.count_nonzero(problem.occupations(None)[0], axis=1)

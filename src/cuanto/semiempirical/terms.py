@@ -1,4 +1,4 @@
-"""Energy terms and the orthonormal basis of an NDDO method, for the common SCF loop."""
+"""Energy terms and the orthonormal basis of an NDDO method, for the SCF loop that all methods share (`scf.loop`)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ class ExchangeCorrelation(Term):
         return energy, F_spq
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
-        """Change of the potential, by finite differences at every point; in double precision unless it is `single`."""
+        """Change of the potential, by finite differences at every point, in double precision unless `precision` is
+        `single`."""
         dv_scg = self._plain.response(self._densities(D_spq, None), self._plain.rho(change_spq, None))
         return self.backend.communicator.sum(self._plain.quadrature.matrix(dv_scg))
 
@@ -131,7 +132,7 @@ class ExchangeCorrelation(Term):
         )
 
     def energy(self, D_spq: Any, C_spi: Any | None = None) -> float:
-        """The energy alone, in the precision of the first quadrature."""
+        """The energy alone, in double precision unless `precision` is `single`."""
         plain = self._plain
         return float(self.backend.communicator.sum(plain.integrate(plain.rho(D_spq, C_spi))[0]))
 
@@ -150,8 +151,8 @@ def grid_error(
     density: tuple[Any, Any],
     budget: Budget,
 ) -> float:
-    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a few of its points and
-    better ones (`grid.check`)."""
+    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a small
+    grid that compares some of its points with better ones (`grid.check`)."""
     patterns = check_patterns(molecule, settings)
     grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
     if not len(grid.w_g):

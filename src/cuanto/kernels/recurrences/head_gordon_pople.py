@@ -140,7 +140,8 @@ def horizontal(graph: Graph, side: Shells, values: list[int], distance: list[int
 
 
 def ket_sweep(bra: Shells, ket: Shells) -> list[Sweep]:
-    """Horizontal recurrence and functions of the ket, for every bra value; empty for s and p functions."""
+    """Horizontal recurrence and functions of the ket, for every bra value; empty if there is nothing to do,
+    as for a single shell of s, p or Cartesian functions."""
     if sum(ket.l[1:]) == 0 and (ket.l[0] < 2 or not any(p and l > 1 for l, p in zip(ket.l, ket.pure, strict=True))):
         return []
     g = Graph()

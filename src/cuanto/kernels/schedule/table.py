@@ -4,7 +4,7 @@ A program is one array of 32-bit integers (a header of `HEADER` numbers, level s
 Values live in u (uniform: inputs, temporaries, numbers) and v (lanes: inputs, then temporaries). Encodings:
 
 - depth first, for one core: a statement is operation, destination, three counts, then pairs of indices. `sum`: u u, u v
-  and v v pairs in this order; `out`: the slot in the first count is a result, the other numbers identify it.
+  and v v pairs in this order; `out`: the first count is the slot of a result, the other numbers identify it.
 - by levels, for threads that share a level and synchronise after it: records of `RECORD` integers, one for each
   statement of at most `TERMS` terms; a factor is a slot of v, or negative an element of u: -1 - index.
 """
@@ -57,7 +57,7 @@ class Shape:
         return [s.repeat, s.outer, s.inner, int(s.final), *steps, len(s.stage.outputs), self.values]
 
     def target(self, output: int) -> tuple[int, int]:
-        """Bra and ket function of a result; otherwise its position."""
+        """Bra and ket function of an integral; for other results their position, and 0."""
         if self.sweep is None or not self.sweep.final:
             return output, 0
         return self.sweep.block(output, self.ket_functions)
