@@ -59,10 +59,10 @@ def silence() -> Iterator[None]:
 class Point:
     """A geometry with energy and gradient (without components along constraints).
 
-    `move_ax`: displacement of the step that follows; None if the geometry was rejected. `limited`: the step is limited
-    by the trust radius. `satisfied`: whether the constraints are satisfied. `descents`: number of negative eigenvalues
-    of the model Hessian. `expected`: change of the energy in the step that follows. `direction` on a reaction path: 1
-    or -1.
+    `move_ax`: displacement of the step that follows, on a reaction path of the step that led here; None if the geometry
+    was rejected. `limited`: the step is limited by the trust radius. `satisfied`: whether the constraints are
+    satisfied. `descents`: number of negative eigenvalues of the model Hessian. `expected`: change of the energy in the
+    step that follows. `direction` on a reaction path: 1 or -1.
     """
 
     R_ax: Array
