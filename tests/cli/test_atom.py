@@ -320,6 +320,8 @@ def test_a_search_writes_its_sets_and_reuses_them(capsys: pytest.CaptureFixture[
     assert search(*arguments) == 0
     second = capsys.readouterr().out
     assert second.count("known") == first.count(" evaluations") and second.splitlines()[-2:] == first.splitlines()[-2:]
+    assert search(*arguments, "--method", "auto") == 0
+    assert "--method is deprecated and will be removed: write --optimiser auto" in capsys.readouterr().err
 
 
 def test_a_search_of_two_elements_in_two_processes(capsys: pytest.CaptureFixture[str]) -> None:
