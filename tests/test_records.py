@@ -59,3 +59,39 @@ def test_no_calculation_died_for_lack_of_device_memory() -> None:
     assert all(row["finished"] or row["error"].startswith("InputError") for row in found["rows"])
     assert all(abs(row["difference"]) < SAME for row in found["rows"] if row["finished"])
     assert {row["molecule"] for row in found["large"] if row["finished"]} >= {"valinomycin", "water_128"}
+
+
+def test_optimisations_of_bakers_set_end_at_minima() -> None:
+    found = record("optimization_baker_h200")
+    rows = found["cases"]
+    assert len(rows) == 30 and all(row["converged"] and row["tight_converged"] for row in rows)
+    assert max(max(row["excess"], row["pyscf_excess"]) for row in rows) < 2e-6
+    assert found["steps"] == sum(row["steps"] for row in rows) <= 208
+    for row in rows:  # geomeTRIC takes as many steps with our gradients as with PySCF's
+        assert "peer" not in row or row["peer"]["steps"] == row["geometric"]["steps"], row["molecule"]
+
+
+def test_transition_states_have_one_imaginary_mode() -> None:
+    rows = record("transition_states_cpu")["cases"]
+    assert len(rows) >= 10 and all(row["converged"] and len(row["imaginary"]) == 1 for row in rows)
+
+
+def test_wavenumbers_agree_with_pyscf() -> None:
+    """With its analytic Hessians or, where these lack the response of the grid, with differences of its gradients."""
+    rows = record("frequencies_cpu")["cases"]
+    assert len(rows) == 40
+    for row in rows:
+        assert row["within"] or row["largest_of_differences"] < 1.0, (row["molecule"], row["method"])
+        assert row["within"] or row["method"] != "hf", row["molecule"]
+
+
+def test_no_dimer_of_s22_keeps_an_imaginary_mode() -> None:
+    rows = record("s22_frequencies_h200")["dimers"]
+    assert len(rows) == 22 and all(row["optimised"] and row["imaginary"] == 0 for row in rows)
+
+
+def test_gradients_agree_with_pyscf_on_both_devices() -> None:
+    for device in ("cpu", "cuda"):
+        for kind, found in record(f"gradient_references_{device}")["largest"].items():
+            limit = 1e-8 if kind.startswith(("rhf", "uhf", "rohf")) else 1e-6
+            assert found["gradient_difference"] < limit and found["sum_of_forces"] < 1e-8, (device, kind)
