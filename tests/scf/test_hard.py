@@ -296,7 +296,7 @@ def test_curvature_is_the_second_derivative_of_the_energy(method: str) -> None:
 
     def energy(t: float) -> float:
         n_km = problem.orbital_occupations(found.occupations)
-        sets = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np)
+        sets = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np, HOST.linalg)
         rotated = np.stack([sets[min(s, len(sets) - 1)] for s in range(2)])
         D = (rotated * found.occupations[:, None, :]) @ rotated.transpose(0, 2, 1)
         return float(sum(fock(problem, Density(D, None))[0]))

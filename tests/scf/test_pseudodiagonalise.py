@@ -51,12 +51,12 @@ def test_large_rotations_stay_orthonormal() -> None:
     X = rng.uniform(-0.29, 0.29, size=(8, 12))
     D = C[:, :8] + C[:, 8:] @ X.T
     D = D @ np.linalg.solve(D.T @ D, D.T)
-    nearest = rotations.rotate_nearest(C, X, float(np.linalg.norm(X)), np)
+    nearest = rotations.rotate_nearest(C, X, float(np.linalg.norm(X)), np, HOST.linalg)
     for whole in (nearest, rotations.rotate_by_factors(C, X, np, HOST.linalg)):
         assert np.abs(whole.T @ whole - np.eye(20)).max() < 1e-13
         assert np.abs(whole[:, :8] @ whole[:, :8].T - D).max() < 1e-13
     slight = rotations.rotate_slightly(C, 1e-4 * X, np)
-    assert np.abs(slight - rotations.rotate_nearest(C, 1e-4 * X, 2e-3, np)).max() < 1e-13
+    assert np.abs(slight - rotations.rotate_nearest(C, 1e-4 * X, 2e-3, np, HOST.linalg)).max() < 1e-13
 
 
 def test_without_orthonormalisation_the_orbitals_overlap() -> None:
@@ -106,7 +106,7 @@ def test_refined_angles_decouple_exactly_in_the_limit() -> None:
     o, eps = 5, F[0].diagonal()
     gap = rotations.gaps(eps, o)
     X = rotations.refine(F[0][:o, o:] / gap, np.eye(12), F[0], gap, sweeps=60)
-    C = rotations.rotate_nearest(np.eye(12), X, float(np.linalg.norm(X)), np)
+    C = rotations.rotate_nearest(np.eye(12), X, float(np.linalg.norm(X)), np, HOST.linalg)
     assert coupling(F, C[None]) < 1e-13
 
 

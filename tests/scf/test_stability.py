@@ -9,6 +9,7 @@ import pytest
 
 import cuanto
 import scf_cases
+from cuanto.backends.base import get_backend
 from cuanto.methods import Calculation, Request
 from cuanto.scf import rotations
 from cuanto.scf.hessian import Hessian, Subspace
@@ -18,6 +19,7 @@ from cuanto.scf.state import State
 from cuanto.terms import ExchangeCorrelation
 from cuanto.units import BOHR_IN_ANGSTROM
 
+HOST = get_backend("cpu")
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu", "search": "none"}
 OH = "2\n\nO 0 0 0\nH 0 0 0.97\n"
 H2_STRETCHED = "2\n\nH 0 0 0\nH 0 0 2.0\n"
@@ -47,7 +49,7 @@ def test_curvature_of_a_functional_is_the_second_derivative(method: str, multipl
     n_km = problem.orbital_occupations(found.occupations)
 
     def energy(t: float) -> float:
-        C = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np)
+        C = rotations.rotate_spins(found.coefficients, n_km, rotations.split_angles(t * x, n_km), np, HOST.linalg)
         return float(sum(fock(problem, Density((C * found.occupations[:, None, :]) @ C.transpose(0, 2, 1), None))[0]))
 
     h, product = 0.02, hessian(x)

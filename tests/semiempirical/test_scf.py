@@ -232,7 +232,7 @@ class Frozen:
         C_jm = C_sjm[0]
         X = (C_jm[:, :o].T @ F_sjk[0] @ C_jm[:, o:]) / rotations.gaps(self.eps[0], o)
         if self.orthonormal:
-            C_jm = rotations.rotate_nearest(C_jm, X, float(np.linalg.norm(X)), np)
+            C_jm = rotations.rotate_nearest(C_jm, X, float(np.linalg.norm(X)), np, HOST.linalg)
         else:
             C_jm = rotations.rotate(C_jm, X, np)
         return C_jm[None], self.eps, "frozen"

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.backends.base import get_backend
 from cuanto.scf import rotations
 
 MAX_SWEEPS = 8
@@ -75,4 +76,5 @@ class SpinorRotations:
             angles.append(rotations.refine(X, V[:, :end], FV[:, :end], gaps, MAX_SWEEPS))
             if not np.linalg.norm(angles[-1]) < MAX_NORM:
                 return None
-        return np.asarray(rotations.rotate_spins(V[None], occupations[None], angles, np)[0])
+        linalg = get_backend("cpu").linalg
+        return np.asarray(rotations.rotate_spins(V[None], occupations[None], angles, np, linalg)[0])

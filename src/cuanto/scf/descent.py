@@ -94,9 +94,9 @@ class _Descent:
         return self._rotate(C_sjm, state.n_sm)
 
     def _rotate(self, C_sjm: Any, n_sm: Array) -> Any:
-        n_km = self.problem.orbital_occupations(n_sm)
+        frame, n_km = self.problem.frame, self.problem.orbital_occupations(n_sm)
         angles = rotations.split_angles(self.X, n_km)
-        return rotations.rotate_spins(C_sjm, n_km, angles, self.problem.frame.xp)
+        return rotations.rotate_spins(C_sjm, n_km, angles, frame.xp, frame.linalg)
 
 
 def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Array, Array]:

@@ -100,8 +100,8 @@ class _Newton:
         """Orbitals after the proposed step; None if steps have become too short."""
         if self.proposal is None or self.lowest is None or self.radius < MIN_RADIUS:
             return None
-        n_km = self.problem.orbital_occupations(self.lowest.n_sm)
-        return rotate_spins(self.orbitals, n_km, split_angles(self.proposal.x, n_km), self.problem.frame.xp)
+        frame, n_km = self.problem.frame, self.problem.orbital_occupations(self.lowest.n_sm)
+        return rotate_spins(self.orbitals, n_km, split_angles(self.proposal.x, n_km), frame.xp, frame.linalg)
 
     def _accept(self, state: State) -> bool:
         """Whether the energy has fallen; adapts the trust radius."""

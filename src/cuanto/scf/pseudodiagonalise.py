@@ -240,7 +240,7 @@ class Pseudo:
         if self.variant.one_by_one:
             front = self.xp.asarray(rotations.jacobi(*(self.device.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
         elif not self.variant.economical:
-            front = rotations.rotate_nearest(C, X, norm, self.xp, self.product)
+            front = rotations.rotate_nearest(C, X, norm, self.xp, self.device.linalg)
         elif norm < rotations.SMALL_NORM:
             front = rotations.rotate_slightly(C, X, self.xp, self.product)
         else:

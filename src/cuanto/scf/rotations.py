@@ -93,17 +93,20 @@ def rotate(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     return rotated
 
 
-def rotate_nearest(C: Any, X: Any, norm: float, xp: Any, product: Product = matmul) -> Any:
+def rotate_nearest(C: Any, X: Any, norm: float, xp: Any, linalg: Linalg) -> Any:
     """Orthonormal orbitals closest to the rotated ones (Loewdin); `norm` = |X|_F. For single matrices.
 
     With W = 1 + X X^T: C_o W^(-1/2), and (1 + X^T X)^(-1/2) = 1 - X^T (W + W^(1/2))^(-1) X for the virtual ones.
     """
-    rotated, mid = rotate(C, X, xp, product), len(X)
+    product, mid = linalg.product, len(X)
+    rotated = rotate(C, X, xp, product)
     W_oo = xp.eye(mid) + product(X, X.T)
     root_oo, inverse_oo = _roots(W_oo, norm * norm, xp)
-    correction = xp.linalg.solve(W_oo + root_oo, X)
+    factor, left, right = linalg.factor(W_oo + root_oo), product(rotated[:, mid:], X.T), X.T.copy()
+    factor.divide(left)
+    factor.divide(right)
     rotated[:, :mid] = product(rotated[:, :mid], inverse_oo)
-    rotated[:, mid:] -= product(product(rotated[:, mid:], X.T), correction)
+    rotated[:, mid:] -= product(left, right.T)
     return rotated
 
 
@@ -125,14 +128,14 @@ def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     return xp.concatenate(parts, axis=-1)
 
 
-def rotate_spins(C_sjm: Any, n_km: Array, X_ov: Iterable[Array], xp: Any) -> Any:
+def rotate_spins(C_sjm: Any, n_km: Array, X_ov: Iterable[Array], xp: Any, linalg: Linalg) -> Any:
     """Orbitals of every spin with occupations `n_km`, rotated by host arrays of angles: one for each of its `splits`,
     all of one spin after the other."""
     angles, rotated = iter(X_ov), []
     for C_jm, n_m in zip(C_sjm, n_km, strict=True):
         for _, end in splits(n_m):
             X = next(angles)
-            front = rotate_nearest(C_jm[:, :end], xp.asarray(X), float(np.linalg.norm(X)), xp)
+            front = rotate_nearest(C_jm[:, :end], xp.asarray(X), float(np.linalg.norm(X)), xp, linalg)
             C_jm = xp.concatenate([front, C_jm[:, end:]], axis=1)
         rotated.append(C_jm)
     return xp.stack(rotated)
@@ -179,12 +182,12 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
     scale = 1.0 + 0.5 * largest
     error = 0.5 * largest / scale  # largest deviation of scaled eigenvalues from 1
     one = xp.eye(len(W))
-    Y, Z = W / scale, one
+    Y, Z = (1.0 / scale) * W, one
     while error > 1e-17:
         step = 1.5 * one - 0.5 * (Z @ Y)
         Y, Z = Y @ step, step @ Z
         error = 0.75 * error**2 + 0.25 * error**3
-    return Y * scale**0.5, Z / scale**0.5
+    return scale**0.5 * Y, scale**-0.5 * Z
 
 
 def jacobi(C_jm: Any, F_ov: Any, eps_m: Any) -> Any:

@@ -57,4 +57,4 @@ def mix_guess(problem: Problem, start: Start, options: ScfOptions) -> Start:
         parts = [T_mm[:mid, mid:end] for mid, end in rotations.splits(n_m)]
         norm = float(np.sqrt(sum(float(np.sum(X**2)) for X in parts))) or 1.0
         angles += [X * (options.guess_mixing / norm) for X in parts]
-    return rotations.rotate_spins(C_sjm, n_km, angles, xp), eps_sm
+    return rotations.rotate_spins(C_sjm, n_km, angles, xp, frame.linalg), eps_sm

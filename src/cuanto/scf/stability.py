@@ -119,7 +119,7 @@ def escape(problem: Problem, state: State, mode: Mode, S_pq: Any) -> tuple[Any, 
         tried = []
         for sign in (1.0, -1.0):
             angles = split_angles(sign * norm * mode.direction, n_km)
-            rotated = rotate_spins(C_sjm, n_km, angles, frame.xp)
+            rotated = rotate_spins(C_sjm, n_km, angles, frame.xp, frame.linalg)
             reached = evaluate(problem, ExtrapolationStep(problem), (rotated, state.eps_sm, "")).state
             tried.append((reached.energy, rotated))
         energy, rotated = tried[1] if tried[1][0] < tried[0][0] - SAME_ENERGY else tried[0]

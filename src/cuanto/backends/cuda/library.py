@@ -84,9 +84,20 @@ class CudaLibrary:
 
     def inverse(self, L: Any) -> Any:
         """Inverse of a lower triangle."""
-        from cupyx.scipy.linalg import solve_triangular
+        cupy, n = self._cupy, len(L)
+        inverse = cupy.eye(n, dtype=L.dtype)
+        if L.dtype != np.float64 or not n:
+            from cupyx.scipy.linalg import solve_triangular
 
-        return solve_triangular(L, self._cupy.eye(len(L), dtype=L.dtype), lower=True, check_finite=False)
+            return solve_triangular(L, inverse, lower=True, check_finite=False)
+        from cupy_backends.cuda.libs import cublas
+
+        L, one, handle = cupy.ascontiguousarray(L), np.ones(1), cupy.cuda.device.get_cublas_handle()
+        # X^T L^T = 1: CUDA stores columns, CuPy rows
+        triangle = (cublas.CUBLAS_SIDE_RIGHT, cublas.CUBLAS_FILL_MODE_UPPER, cublas.CUBLAS_OP_N)
+        matrices = (one.ctypes.data, L.data.ptr, n, inverse.data.ptr, n)
+        cublas.dtrsm(handle, *triangle, cublas.CUBLAS_DIAG_NON_UNIT, n, n, *matrices)
+        return inverse
 
     def concurrently(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[Any]:
         """Run each call on a separate stream; the current stream waits for it when its result is used."""
