@@ -239,12 +239,12 @@ class Pseudo:
         C = part.C[:, :end]
         if self.variant.one_by_one:
             front = self.xp.asarray(rotations.jacobi(*(self.device.to_host(a) for a in (C, part.F_ov, self._eps_s[s]))))
-        elif not self.variant.economical:
-            front = rotations.rotate_nearest(C, X, norm, self.xp, self.device.linalg)
-        elif norm < rotations.SMALL_NORM:
+        elif norm < (rotations.SMALL_NORM if self.variant.economical else rotations.TINY_NORM):
             front = rotations.rotate_slightly(C, X, self.xp, self.product)
-        else:
+        elif self.variant.economical:
             front = rotations.rotate_by_factors(C, X, self.xp, self.device.linalg)
+        else:
+            front = rotations.rotate_nearest(C, X, norm, self.xp, self.device.linalg)
         return front if end == part.C.shape[1] else self.xp.concatenate([front, part.C[:, end:]], axis=1)
 
     def safe(self, numbers: Array) -> bool:

@@ -28,6 +28,8 @@ Split = tuple[int, int]
 """(mid, end): orbitals before `mid` are mixed with those from there to `end`."""
 SMALL_NORM = 2e-3
 """Norm of rotations whose fourth power is negligible: (1 + X X^T)^(-1/2) = 1 - X X^T/2."""
+TINY_NORM = 3e-4
+"""Norm of rotations whose fourth power is below rounding errors of the energy."""
 
 
 def splits(n_m: Array) -> list[Split]:
@@ -182,9 +184,9 @@ def _roots(W: Any, largest: float, xp: Any) -> tuple[Any, Any]:
     scale = 1.0 + 0.5 * largest
     error = 0.5 * largest / scale  # largest deviation of scaled eigenvalues from 1
     one = xp.eye(len(W))
-    Y, Z = (1.0 / scale) * W, one
+    Y, Z, three_halves = (1.0 / scale) * W, one, 1.5 * one
     while error > 1e-17:
-        step = 1.5 * one - 0.5 * (Z @ Y)
+        step = three_halves - 0.5 * (Z @ Y)
         Y, Z = Y @ step, step @ Z
         error = 0.75 * error**2 + 0.25 * error**3
     return scale**0.5 * Y, scale**-0.5 * Z

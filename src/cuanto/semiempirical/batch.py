@@ -37,6 +37,8 @@ MEMORY_FRACTION = 0.45
 BATCH = "batch of molecules"
 """Name of the reservation."""
 MOLECULES = tuning.sizes("semiempirical.molecules")
+ROTATED = tuning.sizes("semiempirical.batch_orbitals")
+"""Orbitals of a molecule from which rotations are faster than a full diagonalisation."""
 AUFBAU_TOLERANCE = 1e-5
 """Largest number of electrons outside the lowest orbitals of the converged Fock matrix that still counts as aufbau."""
 
@@ -117,6 +119,8 @@ class _BatchScf:
     def advance(self, current: _Evaluation) -> Any:
         """New orbitals: rotated ones for molecules for which that is safe, eigenvectors for the others."""
         xp, C, F = self.backend.xp, current.C_bsjm, self.history.extrapolate()
+        if C.shape[-1] < ROTATED[self.backend.traits.language]:
+            return xp.linalg.eigh(F)[1]
         found, safe_b = [], np.ones(len(F), dtype=bool)
         for s, o in enumerate(self.filled):
             rotated = C[:, s]
