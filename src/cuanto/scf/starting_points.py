@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -45,11 +46,13 @@ def centres_of_starting_points(molecule: Molecule) -> list[int]:
     return real[:1] if all(_has_few_p_electrons(numbers[a]) for a in real) else []
 
 
+@cache
 def _has_open_inner_shell(number: int) -> bool:
     ions = (configuration(number, charge) for charge in range(min(HIGHEST_CHARGE, number - 1) + 1))
     return any(l >= 2 and 0 < n < capacity(l) for ion in ions for (_, l), n in ion.items())
 
 
+@cache
 def _has_few_p_electrons(number: int) -> bool:
     subshells = configuration(number)
     outermost = max(n for n, _ in subshells)
