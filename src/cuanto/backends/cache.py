@@ -31,18 +31,14 @@ def cache_folder() -> Path:
 
     If it cannot be written, as in containers and on clusters, a private folder among the temporary files is used.
     """
-    folder = _chosen()
-    if folder is not None and _writable(folder):
-        folder.mkdir(mode=0o755, parents=True, exist_ok=True)  # it may have been deleted since
-        _require_private(folder)
-        return folder
-    return _own_temporary_folder(folder)
+    return _written(_chosen())
 
 
 def file_path(name: str) -> Path:
     """Path of a file: in the chosen folder if that is read-only and has it, else in the folder that is written to."""
-    chosen, folder = _chosen(), cache_folder()
-    if chosen is not None and chosen != folder and chosen.is_dir():
+    chosen = _chosen()
+    folder = _written(chosen)
+    if chosen is not None and chosen is not folder and chosen.is_dir():
         _require_private(chosen)
         if complete(chosen / name):
             return chosen / name
@@ -61,6 +57,14 @@ def _chosen() -> Path | None:
         return None
 
 
+def _written(chosen: Path | None) -> Path:
+    """The folder that is written to: the chosen one, or a private one instead."""
+    if chosen is None or not _writable(chosen):
+        return _own_temporary_folder(chosen)
+    _require_private(chosen)
+    return chosen
+
+
 @cache
 def _writable(folder: Path) -> bool:
     """Whether files can be created there; permission bits do not tell, for example for root."""
@@ -73,8 +77,12 @@ def _writable(folder: Path) -> bool:
 
 
 def _require_private(folder: Path) -> None:
-    """Refuse a folder that another user could put libraries into."""
-    status = folder.stat()
+    """Refuse a folder that another user could put libraries into; create it if it was deleted since."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        status = folder.stat()
     if not _trusted_owner(status):
         raise InputError(
             f"the folder of compiled kernels {folder} belongs to user {status.st_uid}, who could change what cuanto "
