@@ -105,3 +105,16 @@ def test_noble_gases_have_both_relativistic_energies() -> None:
     assert list(rows) == ["He", "Ne", "Ar", "Kr", "Xe", "Rn"] and all(row["converged"] for row in rows.values())
     for row in rows.values():  # X2C lacks a part of the lowering by relativity, without spin-orbit coupling more
         assert row["four_components"] < row["x2c_with_spin_orbit"] <= row["x2c"] < row["without_relativity"], row
+
+
+@pytest.mark.parametrize("name", ["core_potential_references", "gradient_references"])
+def test_cpu_and_gpu_agree_in_every_row(name: str) -> None:
+    """Both records are complete, of the same version of the grids, and within the tolerances of their rows."""
+    cpu, gpu = ({row["row"]: row for row in record(f"{name}_{device}")["rows"]} for device in ("cpu", "cuda"))
+    assert set(cpu) == set(gpu) and len(cpu) >= 60
+    for key, row in cpu.items():
+        assert abs(row["energy_difference"] - gpu[key]["energy_difference"]) < SAME, key
+    for row in (*cpu.values(), *gpu.values()):
+        assert row["converged"] and abs(row["energy_difference"]) < row.get("energy_tolerance", 1e-6), row
+        assert row.get("gradient_difference", 0.0) < row.get("tolerance", 1e-6), row
+        assert row.get("sum_of_forces", 0.0) < 1e-8, row
