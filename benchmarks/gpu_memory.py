@@ -86,7 +86,8 @@ def run(molecule: Any, basis: Any, aux: Any, backend: Any, **options: Any) -> di
     backend.synchronize()
     row |= {"seconds": time.perf_counter() - start, "finished": True, "energy": result.energy}
     steps = {name: round(seconds, 3) for name, seconds in result.timings.seconds.items()}
-    return row | {"iterations": result.iterations, "notes": list(result.notes), "steps": steps}
+    row |= {"converged": result.converged, "iterations": result.iterations}
+    return row | {"notes": list(result.notes), "steps": steps}
 
 
 def expected_bytes(basis: Any, aux: Any, backend: Any) -> int:

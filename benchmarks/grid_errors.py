@@ -7,10 +7,10 @@
     python benchmarks/grid_errors.py --only Xe Hg --all-electron --json benchmarks/results/grid_errors_all_electron.json
 
 Molecules and geometries are those of the semiempirical references (tests/data/nddo_elements.json) with an element from
-fluorine to `--heaviest`. The density is that of PBE/def2-SVP on the default grid; the error is the difference of its
-exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule that is in the
-record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors of the levels
-with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
+fluorine to `--heaviest`, and ferrocene. The density is that of PBE/def2-SVP on the default grid; the error is the
+difference of its exchange-correlation energy from that on 150 radial shells of 974 points without pruning. A molecule
+that is in the record is not computed again; one whose SCF does not converge is listed and left out. `--factors`: errors
+of the levels with these factors in the radial rule of the heaviest element (`treutler` in cuanto/grid/data/radii.json).
 `--peer`: the same density on PySCF's default grid as well; rows without that are computed again.
 `--all-electron`: x2c-SVPall with X2C instead of def2-SVP, which has core potentials beyond krypton, and 400 radial
 shells for the reference; `--only` also takes elements, which are then single atoms.
@@ -34,6 +34,8 @@ LEVELS = ("coarse", "medium", "fine", "ultrafine")
 FUNCTIONALS = ("pbe", "r2scan")
 PEER = "pyscf"
 """Name of PySCF's default grid in the record."""
+MORE = {"ferrocene": 26}
+"""Molecules of benchmarks/data, and their heaviest elements."""
 FIRST_ELEMENT = 9
 """Lighter molecules are covered by other test sets."""
 
@@ -53,6 +55,9 @@ def chosen_molecules(heaviest: int, names: list[str] | None) -> dict[str, Any]:
             ]
             text = "\n".join([str(len(lines)), "", *lines])
             found[name] = cuanto.Molecule.from_string(text, known["charge"], known["multiplicity"])
+    for name, highest in MORE.items():
+        if name in names if names else highest <= heaviest:
+            found[name] = cuanto.Molecule.from_xyz(str(ROOT / "benchmarks" / "data" / f"{name}.xyz"))
     atoms = [name for name in names or [] if name in ATOMIC_NUMBERS]
     return found | {name: cuanto.Molecule([name], np.zeros((1, 3))) for name in atoms}
 

@@ -139,6 +139,7 @@ def measure(key: str, backend: Any, repeats: int, search: str) -> dict[str, Any]
         "functions": basis.nbf,
         "search": search,
         "iterations": result.iterations,
+        "converged": result.converged,
         "energy": result.energy,
         "cuanto": ours.record(),
         "pyscf": theirs.record() | {"energy": float(peer.e_tot), "cycles": int(getattr(peer, "cycles", 0) or 0)},

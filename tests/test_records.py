@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import pytest
 
 from paths import ROOT
+from records import record
 
 ATOMS = ("Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu")
 METHODS = ("hf", "pbe", "b3lyp", "pbe0", "r2scan")
 SAME = 1e-9
 """Tolerance of energies that must not rise, Hartree."""
-
-
-def record(name: str) -> Any:
-    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+GRID = {
+    "pbe": {
+        "coarse": (4e-5, 3e-4, 1.1e-3),
+        "medium": (1e-5, 8e-5, 1.6e-4),
+        "fine": (2e-6, 1e-5, 8e-5),
+        "ultrafine": (5e-7, 5e-6, 5e-5),
+    },
+    "r2scan": {
+        "coarse": (5e-4, 2e-3, 3.5e-3),
+        "medium": (2e-4, 5e-4, 1e-3),
+        "fine": (6e-5, 2e-4, 3e-4),
+        "ultrafine": (8e-6, 5e-5, 1.5e-4),
+    },
+}
+"""Errors of grids: median, 90 % of the molecules, largest; Hartree."""
 
 
 def test_hard_atoms_converge_to_the_same_energy_twice() -> None:
@@ -40,12 +51,30 @@ def test_error_estimates_are_within_a_factor_of_five() -> None:
     assert len(rows) >= 60 and sum(0.2 <= ratio <= 5 for ratio in ratios) >= 0.9 * len(rows)
 
 
-def test_the_default_grid_keeps_its_error() -> None:
-    """PBE: at most 1e-4 Hartree, and 2e-5 in nine of ten molecules; there are metals and halogens among them."""
+@pytest.mark.parametrize(
+    "functional, level", [(functional, level) for functional in GRID for level in GRID[functional]]
+)
+def test_grids_keep_their_errors(functional: str, level: str) -> None:
+    rows = record("grid_errors")["molecules"].values()
+    errors = sorted(abs(row[functional][level]) for row in rows)
+    assert len(errors) >= 94 and all(row["converged"] for row in rows)
+    middle, most, largest = GRID[functional][level]
+    assert errors[len(errors) // 2] <= middle and errors[len(errors) * 9 // 10] <= most and errors[-1] <= largest
+
+
+def test_the_default_grid_suits_complexes() -> None:
     rows = record("grid_errors")["molecules"]
-    errors = sorted(abs(row["pbe"]["fine"]) for row in rows.values() if row["converged"])
-    assert len(errors) >= 60 and errors[-1] < 1e-4 and errors[len(errors) * 9 // 10] < 2e-5
-    assert abs(rows["MnO4-"]["pbe"]["fine"]) < 2e-5
+    assert all(abs(rows[name]["pbe"]["fine"]) < 2e-5 for name in ("ferrocene", "MnO4-", "Ni(CO)4", "Cr(CO)6"))
+
+
+def test_documented_errors_of_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables are those that benchmarks/grid_tables.py writes."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from grid_tables import PAGE, tables
+
+    page = PAGE.read_text()
+    for name, text in tables().items():
+        assert f"<!-- table: {name} -->\n\n{text}\n\n<!-- end of table -->" in page, name
 
 
 def test_no_fuzzed_input_was_an_internal_error() -> None:
@@ -55,10 +84,9 @@ def test_no_fuzzed_input_was_an_internal_error() -> None:
 
 
 def test_no_calculation_died_for_lack_of_device_memory() -> None:
-    found = record("gpu_memory_h200")
-    assert all(row["finished"] or row["error"].startswith("InputError") for row in found["rows"])
-    assert all(abs(row["difference"]) < SAME for row in found["rows"] if row["finished"])
-    assert {row["molecule"] for row in found["large"] if row["finished"]} >= {"valinomycin", "water_128"}
+    rows = record("gpu_memory_h200")["rows"]
+    assert len(rows) >= 20 and min(row["share"] for row in rows) <= 0.6
+    assert all(row["finished"] and abs(row["difference"]) <= SAME for row in rows)
 
 
 def test_optimisations_of_bakers_set_end_at_minima() -> None:
@@ -95,3 +123,46 @@ def test_gradients_agree_with_pyscf_on_both_devices() -> None:
         for kind, found in record(f"gradient_references_{device}")["largest"].items():
             limit = 1e-8 if kind.startswith(("rhf", "uhf", "rohf")) else 1e-6
             assert found["gradient_difference"] < limit and found["sum_of_forces"] < 1e-8, (device, kind)
+
+
+@pytest.mark.parametrize("device", ["cpu", "h200"])
+def test_semiempirical_elements_keep_their_limits(device: str) -> None:
+    found = record(f"semiempirical_elements_{device}")
+    assert found["sound"] and len(found["rows"]) == found["calculations"] == 314
+    for quantity, (limit, _) in found["allowed"].items():
+        values = {case: row[quantity] for case, row in found["rows"].items() if quantity in row}
+        assert len(values) >= 270 and max(values.values()) <= limit, quantity
+
+
+def test_noble_gases_have_both_relativistic_energies() -> None:
+    rows = {row["atom"]: row for row in record("x2c_atoms")["rows"]}
+    assert list(rows) == ["He", "Ne", "Ar", "Kr", "Xe", "Rn"] and all(row["converged"] for row in rows.values())
+    for row in rows.values():  # X2C lacks a part of the lowering by relativity, without spin-orbit coupling more
+        assert row["four_components"] < row["x2c_with_spin_orbit"] <= row["x2c"] < row["without_relativity"], row
+
+
+@pytest.mark.parametrize("name", ["core_potential_references", "gradient_references"])
+def test_cpu_and_gpu_agree_in_every_row(name: str) -> None:
+    """Both records are complete, of the same version of the grids, and within the tolerances of their rows."""
+    cpu, gpu = ({row["row"]: row for row in record(f"{name}_{device}")["rows"]} for device in ("cpu", "cuda"))
+    assert set(cpu) == set(gpu) and len(cpu) >= 60
+    for key, row in cpu.items():
+        assert abs(row["energy_difference"] - gpu[key]["energy_difference"]) < SAME, key
+    for row in (*cpu.values(), *gpu.values()):
+        assert row["converged"] and abs(row["energy_difference"]) < row.get("energy_tolerance", 1e-6), row
+        assert row.get("gradient_difference", 0.0) < row.get("tolerance", 1e-6), row
+        assert row.get("sum_of_forces", 0.0) < 1e-8, row
+
+
+def test_cpu_and_gpu_agree_with_relativity() -> None:
+    """To 1e-12 of the energy. The basis that fits gold hydride lacks functions for the inner shells of gold: changes of
+    the metric by 1e-16 of its elements change the energy by up to 1e-7 Hartree."""
+    cpu, gpu = ({row["row"]: row for row in record(f"x2c_{device}")["rows"]} for device in ("cpu", "cuda"))
+    assert set(cpu) == set(gpu) and len(cpu) == 114
+    for key, row in cpu.items():
+        limit = max(SAME, 1e-12 * abs(row["energy"])) if key != "gold hydride rhf/x2c-svpall RI-JK point" else 1e-7
+        assert abs(row["energy_difference"] - gpu[key]["energy_difference"]) < limit, key
+        assert row["as"] == gpu[key]["as"] == ("atom" if key.startswith("Ni ") else "molecule"), key
+    for row in (*cpu.values(), *gpu.values()):
+        assert row["converged"] and abs(row["energy_difference"]) < row["tolerance"], row
+        assert (row["gradient_difference"] or 0.0) < 1e-6, row

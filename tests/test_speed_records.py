@@ -1,0 +1,89 @@
+"""Recorded times keep the limits that the documentation promises; nothing is timed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from records import record
+
+FIRST = {"methane": 3.0, "caffeine": 4.0, "ribavirin": 5.0, "naphthalene": 5.0, "bromomethane": 12.0, "gradient": 10.0}
+"""Seconds of a process that starts with empty caches, on an H200."""
+SAME_STATE = 1e-6
+"""Hartree; programs whose energies differ by more have found different states."""
+
+
+def first_minute(name: str) -> Any:
+    return record("first_minute_h200")["cases"][name]
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_calculations_on_a_gpu(name: str) -> None:
+    assert first_minute(name)["cold"]["process_seconds"] <= FIRST[name]
+
+
+def test_first_calculation_of_a_large_molecule_on_a_gpu() -> None:
+    cold = first_minute("taxol")["cold"]
+    assert cold["process_seconds"] <= min(cold["again"]) + 6
+
+
+def test_processes_with_full_caches_on_a_gpu() -> None:
+    """What any use of CuPy takes on the machine is allowed in addition."""
+    methane, ribavirin = (first_minute(name)["full"]["process_seconds"] for name in ("methane", "ribavirin"))
+    assert methane <= max(1.2, sum(record("first_minute_h200")["bare"]) + 0.4)
+    assert ribavirin <= methane + 0.8
+
+
+@pytest.mark.parametrize("name", ["methane", "caffeine", "ribavirin", "naphthalene", "gradient", "taxol"])
+def test_energies_of_first_calculations(name: str) -> None:
+    """Kernels of the first process and of later ones give the same energy."""
+    found = first_minute(name)
+    assert abs(found["cold"]["energy"] - found["full"]["energy"]) < 1e-8
+
+
+def test_first_calculations_on_two_cores() -> None:
+    rows = {row["case"]: row for row in record("two_core_start_cpu")["cases"]}
+    assert rows["caffeine"]["cold"] <= 1.3 * rows["caffeine"]["warm"] + 3
+    assert rows["sulfur dioxide"]["cold"] <= rows["sulfur dioxide"]["warm"] + 5
+    for row in rows.values():
+        assert max(row["energies"]) - min(row["energies"]) < 1e-9, row["case"]
+
+
+@pytest.mark.parametrize("name", ["high_momentum_cpu", "high_momentum_cpu16"])
+def test_high_angular_momenta_beside_pyscf(name: str) -> None:
+    """At most 0.4 of PySCF's time; half where ours includes a search that finds a lower state."""
+    found = record(name)
+    assert len(found["calculations"]) >= 2
+    for row in found["calculations"] + found.get("builds", []):
+        lower = "energy" in row and row["energy"] < row["pyscf"]["energy"] - SAME_STATE
+        assert row["ratio"] <= (0.5 if lower else 0.4), row["name"]
+        assert row["difference"] < 1e-8, row["name"]
+
+
+def test_every_class_of_integrals_is_faster_than_libcint() -> None:
+    rows = record("integral_classes_cpu")["classes"]
+    assert len({row["class"] for row in rows}) == 231 and max(row["momentum"] for row in rows) == 20
+    assert max(row["ratio"] for row in rows) <= 1
+
+
+@pytest.mark.parametrize("part, limit, seconds", [("matrix", 1e-10, 0.1), ("gradient", 1e-7, 0.3)])
+def test_core_potentials(part: str, limit: float, seconds: float) -> None:
+    """A fifth of PySCF's time on a CPU, and a fixed time on a GPU."""
+    for case in record("ecp_cpu")["cases"]:
+        assert case[part]["ratio"] <= 0.2 and case[part]["difference"] < limit
+    for case in record("ecp_cuda")["cases"]:
+        assert case[part]["best"] <= seconds and case[part]["difference"] < limit
+
+
+def test_large_molecules_fit_into_one_gpu() -> None:
+    rows = {row["molecule"]: row for row in record("gpu_memory_h200")["large"]}
+    assert all(rows[name]["finished"] for name in ("valinomycin", "water_128"))
+    assert rows["valinomycin"]["seconds"] <= 45
+    for row in rows.values():  # a calculation that does not converge makes `max_iterations`
+        assert row.get("converged", row["iterations"] < row["max_iterations"]), row["molecule"]
+
+
+def test_error_estimates_are_cheap() -> None:
+    rows = record("error_estimates")["molecules"].values()
+    assert sum(row["estimate_seconds"] for row in rows) <= 0.03 * sum(row["seconds"] for row in rows)
