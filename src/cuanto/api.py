@@ -36,6 +36,8 @@ def energy(
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     fitting: str = "auto",
     auxbasis: BasisChoice | Basis | None = None,
     backend: str | Backend = "auto",
@@ -50,6 +52,7 @@ def energy(
 ) -> Result:
     """Compute the energy and orbitals of a molecule, which may also be a file, `smiles:CCO` or ASE's Atoms.
 
+    `charge` and `multiplicity`: None means those of the file, of Atoms or of the molecule, else 0 and the lowest one.
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: None means def2-svp.
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (None: chosen to match the basis), `j` only the
@@ -69,6 +72,8 @@ def energy(
         molecule,
         method,
         basis,
+        charge=charge,
+        multiplicity=multiplicity,
         fitting=fitting,
         auxbasis=auxbasis,
         backend=backend,
