@@ -13,6 +13,7 @@ from cuanto.backends.cpu.backend import cores
 from cuanto.cli.main import run
 from cuanto.cli.usage import ADVICE
 from cuanto.log import logger
+from cuanto.options import OPTIONS
 
 WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
 FAST = ["--backend", "cpu", "--fitting", "none"]
@@ -131,3 +132,26 @@ def test_a_solvent_of_point_charges(capsys: pytest.CaptureFixture[str]) -> None:
     assert 1e-5 < abs(energies[1] - energies[0]) < 0.1
     assert cuanto("energy", "h2.xyz", "-o", "point_charges=[[1, 0") == 2
     assert "point_charges must be two lists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if not option.flags])
+def test_every_option_is_a_flag(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that help texts do not list are checked as after -o."""
+    flag, switch = f"--{name.replace('_', '-')}", OPTIONS[name].kind == "switch"
+    assert cuanto("energy", "h2.xyz", flag, *([] if switch else ["wrong"]), "-o", "damping=9") == 2
+    assert "there is no option" not in capsys.readouterr().err
+
+
+def test_an_option_as_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    energies = []
+    for more in (["--field", "0,0,0.01"], ["-o", "field=0,0,0.01"], []):
+        assert cuanto("energy", "h2.xyz", "-b", "sto-3g", *FAST, "-q", *more) == 0
+        energies.append(float(capsys.readouterr().out.split()[1]))
+    assert energies[0] == energies[1] != energies[2]
+    assert cuanto("energy", "h2.xyz", "-m", "pm6", "--unconverged-gradient", "-q") == 0
+
+
+@pytest.mark.parametrize("basis", ["O=6-31g*,*=sto-3g", "O=6-31g*,default=sto-3g", "O=6-31g*,sto-3g"])
+def test_a_basis_for_all_other_elements(basis: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cuanto("energy", "water.xyz", "-b", basis, *FAST) == 0
+    assert "O: 6-31g*, H: sto-3g, 17 functions, Cartesian" in capsys.readouterr().out
