@@ -68,6 +68,23 @@ def test_charge_and_multiplicity_of_what_users_have(tmp_path: Path) -> None:
     assert (ion.charge, ion.multiplicity) == (1, 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("spin", "multiplicity=3"),
+        ("mult", "multiplicity=3"),
+        ("threads", "CUANTO_THREADS"),
+        ("solvent", "solvent models are not implemented"),
+        ("functional", "method='pbe0'"),
+        ("chargee", "choose one of"),  # and not point_charges
+        ("level_shfit", "did you mean 'level_shift'?"),
+    ],
+)
+def test_keywords_of_other_programs(name: str, advice: str) -> None:
+    with pytest.raises(InputError, match=f"unknown option '{name}'; .*{advice}"):
+        cuanto.energy(Molecule.from_string(XYZ), "hf", "sto-3g", **{name: 1})
+
+
 def test_atoms_of_ase() -> None:
     atoms = ase_molecule("O2")
     found = Molecule.from_ase(atoms)

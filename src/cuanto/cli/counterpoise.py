@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_notes, print_text
 from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
 from cuanto.errors import InputError
 
@@ -150,8 +150,7 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
     for name, hartree, kcal in _rows(found):
         bold = "bold" if name.endswith(", corrected") else ""
         print_text(console, f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", bold)
-    for note in _notes(found):
-        print_text(console, f" {note}", "dim")
+    print_notes(console, _notes(found))
     if found.converged:
         console.print(
             f"converged in {count(found.iterations, 'iteration')} of {len(found.results)} calculations",

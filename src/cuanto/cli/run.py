@@ -20,6 +20,7 @@ from cuanto.cli.counterpoise import checked_division
 from cuanto.cli.frequencies import DEFAULT_OUTPUTS as FREQUENCIES_OUTPUTS
 from cuanto.cli.frequencies import Analysis, run_frequencies
 from cuanto.cli.job_settings import frequencies_settings, md_settings
+from cuanto.cli.lines import in_a_job
 from cuanto.cli.md import DEFAULT_OUTPUTS as MD_OUTPUTS
 from cuanto.cli.md import run_md
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
@@ -92,6 +93,7 @@ def run(
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to start from")
     from cuanto.interfaces.keywords import errors_about
 
+    in_a_job.set(True)
     with errors_about(str(job)):
         status = run_task(read_job(job, anywhere, quiet))
     if status:

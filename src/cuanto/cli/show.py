@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_notes, print_text
 from cuanto.log import logger
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     for name, value, unit in rows:
         line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
         print_text(console, line, "bold" if name == bold else "")
-    for line in (*_lines(result, driver), *result.notes):
-        print_text(console, f" {line}", "dim")
+    print_notes(console, (*_lines(result, driver), *result.notes))
     iterations = count(result.iterations, "iteration")
     if result.converged:
         console.print(f"converged in {iterations}", style="bold green")
