@@ -13,6 +13,7 @@ from cuanto.advice import ADVICE, advice_about
 from cuanto.backends.cpu.backend import cores
 from cuanto.cli.lines import as_flags, in_a_job
 from cuanto.cli.main import run
+from cuanto.errors import REMARKS
 from cuanto.log import logger
 from cuanto.options import OPTIONS
 
@@ -148,6 +149,31 @@ def test_an_option_as_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
         energies.append(float(capsys.readouterr().out.split()[1]))
     assert energies[0] == energies[1] != energies[2]
     assert cuanto("energy", "h2.xyz", "-m", "pm6", "--unconverged-gradient", "-q") == 0
+
+
+@pytest.mark.parametrize("command", ["energy", "gradient", "optimize", "frequencies", "md"])
+def test_quiet_prints_hints_on_standard_error(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("o2.xyz").write_text("2\n\nO 0 0 0\nO 0 0 1.1\n")
+    more = ["--steps", "1"] if command == "md" else []
+    assert cuanto(command, "o2.xyz", "-m", "pm6", "--backend", "cpu", "-q", *more) == 0
+    out, err = capsys.readouterr()
+    assert len([line for line in out.splitlines() if "drift" not in line]) == 1 and not any(r in out for r in REMARKS)
+    assert err.count("cuanto: o2: hint: the ground state of this molecule has multiplicity 3") == 1
+
+
+def test_quiet_prints_warnings_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("hi.xyz").write_text("2\n\nI 0 0 0\nH 0 0 1.6\n")
+    line = "WARNING: I without relativity: use --relativity x2c, or a basis with a core potential"
+    call = ["energy", "hi.xyz", "-b", "sto-3g", *FAST]
+    assert cuanto(*call, "-q") == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and err == f"cuanto: hi: {line}\n"
+    assert cuanto(*call) == 0
+    out, err = capsys.readouterr()
+    assert f" {line}\n" in out and err == ""
+    assert cuanto(*call, "-q", "--out", "a.csv", "--workers", "0") == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and err == f"hi: {line}\n"
 
 
 @pytest.mark.parametrize("basis", ["O=6-31g*,*=sto-3g", "O=6-31g*,default=sto-3g", "O=6-31g*,sto-3g"])

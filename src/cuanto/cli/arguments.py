@@ -90,7 +90,8 @@ Multiplicity = Annotated[
 ]
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
+QUIET_HELP = "Print the energies only; warnings and hints go to standard error."
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)]
 
 
 def file_flag(help: str) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from cuanto.cli.arguments import options_given
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
@@ -197,6 +197,7 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
     if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
         print_text(console, f"{source.label} {result.energy:.9f} Hartree{verdict}")
+        print_remarks(source.label, result.notes)
     else:
         print_summary(console, result, model.driver)
     return result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.lines import print_error, print_notes, print_text
+from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
 from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
 from cuanto.errors import InputError
 
@@ -146,6 +146,7 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
         verdict = "" if found.converged else ", NOT converged"
         text = f"{label} {found.corrected:.9f} Hartree, {found.corrected_kcal_mol:.6f} kcal/mol{verdict}"
         print_text(console, text)
+        print_remarks(label, _notes(found))
         return
     for name, hartree, kcal in _rows(found):
         bold = "bold" if name.endswith(", corrected") else ""

@@ -98,7 +98,9 @@ TABLE = table_flags(
     "Number of processes; 0: compute in this process. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print one line per molecule; warnings and hints go to standard error.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
 from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.many import run_given
 from cuanto.cli.show import count, print_heading
 from cuanto.errors import CuantoError
@@ -195,6 +195,7 @@ def print_end(
 ) -> None:
     """Print the points of a scan or path, the energy, and whether it converged."""
     steps = count(outcome.iterations, "step")
+    print_remarks(label, outcome.result.notes)
     if quiet:
         verdict = "" if outcome.converged else ", NOT converged"
         print_text(console, f"{label} {outcome.energy:.9f} Hartree{verdict}")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from cuanto.cli.arguments import Threads, Verbose, examples
+from cuanto.cli.arguments import Quiet, Threads, Verbose, examples
 from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
 from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
 from cuanto.cli.counterpoise import checked_division
@@ -81,7 +81,7 @@ def run(
         bool, typer.Option("--anywhere", help="Let the job read and write outside its own folder.")
     ] = False,
     template: Annotated[bool, typer.Option("--template", help="Print a job to start from.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")] = False,
+    quiet: Quiet = False,
     threads: Threads = None,
     verbose: Verbose = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cuanto.cli.lines import print_error, print_notes, print_text
+from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
 from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, labe
             print_error(note)
         elif not quiet:
             print_notes(console, [note])
+    if vibrations.result is not None:
+        print_remarks(label, vibrations.result.notes)
 
 
 def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
