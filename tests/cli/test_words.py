@@ -182,6 +182,16 @@ def test_a_basis_for_all_other_elements(basis: str, capsys: pytest.CaptureFixtur
     assert "O: 6-31g*, H: sto-3g, 17 functions, Cartesian" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("basis", "kind"), [("6-31g*", "19 functions, Cartesian"), ("def2-svp", "24 functions, sph")])
+def test_headings_say_what_d_functions_are(basis: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In every command; without d functions there is no difference."""
+    for call in (["energy"], ["optimize", "--max-steps", "1"], ["frequencies"]):
+        cuanto(*call, "water.xyz", "-b", basis, *FAST)
+        assert f"rhf/{basis}, {kind}" in capsys.readouterr().out
+    assert cuanto("energy", "water.xyz", "-b", "sto-3g", *FAST) == 0
+    assert "rhf/sto-3g, 7 functions\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", ["opt", "freq"])
 def test_short_names_of_commands(command: str) -> None:
     assert cuanto(command, "h2.xyz", "-m", "pm6", "--backend", "cpu", "-q") == 0

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
-from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
+from cuanto.cli.show import CONVERGENCE_HINT, basis_text, count, print_heading
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def counterpoise_source(console: Console, source: Source, job: Job, outputs: Map
         model = choose_model(source, job.model)
         assert model.method is not None
         parts = len(job.settings["fragments"])
-        basis_text = f"/{model.basis}, {count(parts, 'fragment')}"
-        heading = partial(print_heading, console, source.molecule, model.method, basis_text)
+        basis = f"{basis_text(model.basis, source.molecule)}, {count(parts, 'fragment')}"
+        heading = partial(print_heading, console, source.molecule, model.method, basis)
         table = _Lines(console, job.quiet, heading, parts)
         with status_line(console, " complex", hidden=job.quiet) as status:
             found = counterpoise(

@@ -15,8 +15,10 @@ from rich.text import Text
 
 from cuanto.cli.lines import print_error, print_notes, print_text
 from cuanto.log import logger
+from cuanto.options import errors_about_option
 
 if TYPE_CHECKING:
+    from cuanto.basis import Basis
     from cuanto.interaction import CounterpoiseResult
     from cuanto.methods import Result
     from cuanto.motion.optimize import OptimizationResult
@@ -107,6 +109,18 @@ class IterationTable:
     def _line(self, row: list[str]) -> None:
         cells = [text.rjust(width) if width else f"  {text}" for text, (_, width) in zip(row, FIELDS, strict=True)]
         print_text(self.console, "".join(cells).rstrip())
+
+
+def basis_text(basis: Basis | str | None, molecule: Molecule) -> str:
+    """A basis for the heading; s and p functions are the same, whether spherical or Cartesian."""
+    from cuanto.basis import Basis
+
+    if basis is None:
+        return ""
+    with errors_about_option("basis"):
+        orbital = basis if isinstance(basis, Basis) else Basis(basis, molecule)
+    kind = "" if orbital.l_max < 2 else ", spherical" if orbital.spherical else ", Cartesian"
+    return f"/{orbital.name}, {orbital.nbf} functions{kind}"
 
 
 def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
