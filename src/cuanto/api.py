@@ -20,7 +20,7 @@ from cuanto.grid import GridSettings
 from cuanto.integrals.engine import resolve
 from cuanto.memory import retry_with_less_memory
 from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.hints import hints
+from cuanto.methods.hints import convergence_advice, hints
 from cuanto.methods.history import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.state import Orbitals, State
@@ -123,7 +123,7 @@ def _warn_unconverged(result: Result) -> Result:
         text = (
             f"the SCF of {result.molecule.name or 'the molecule'} did not converge in {many}: its energy has no meaning"
         )
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"{text}; {convergence_advice(result.options)}", ConvergenceWarning, stacklevel=3)
     return result
 
 

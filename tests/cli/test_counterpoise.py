@@ -90,7 +90,7 @@ def test_a_job_writes_files_of_the_complex(
 def test_not_converged(capsys: pytest.CaptureFixture[str]) -> None:
     assert energy("--counterpoise", "1,2;3,4", "-o", "max_iterations=2", "--json", "pair.json") == 1
     captured = capsys.readouterr()
-    assert captured.out.count("NOT converged") == 5 and "NOT converged; try" in captured.err
+    assert captured.out.count("NOT converged") == 5 and "NOT converged: check geometry" in captured.err
     assert not json.loads(Path("pair.json").read_text())["success"]
 
 

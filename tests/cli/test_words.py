@@ -192,6 +192,14 @@ def test_headings_say_what_d_functions_are(basis: str, kind: str, capsys: pytest
     assert "rhf/sto-3g, 7 functions\n" in capsys.readouterr().out
 
 
+def test_what_helps_convergence(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["energy", "water.xyz", "-b", "sto-3g", *FAST, "-o", "max_iterations=3"]
+    assert cuanto(*call) == 1
+    error = capsys.readouterr().err
+    assert "-o max_iterations=100 or -o damping=0.5 or -o smearing=0.005" in error and "level_shift" not in error
+    assert cuanto(*call, "-o", "max_iterations=100") == 0
+
+
 @pytest.mark.parametrize("command", ["opt", "freq"])
 def test_short_names_of_commands(command: str) -> None:
     assert cuanto(command, "h2.xyz", "-m", "pm6", "--backend", "cpu", "-q") == 0

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
-from cuanto.cli.show import CONVERGENCE_HINT, basis_text, count, print_heading
+from cuanto.cli.show import basis_text, count, print_heading
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -142,6 +142,8 @@ def _notes(found: CounterpoiseResult) -> Iterator[str]:
 
 
 def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: bool) -> None:
+    from cuanto.methods.hints import convergence_advice
+
     if quiet:
         verdict = "" if found.converged else ", NOT converged"
         text = f"{label} {found.corrected:.9f} Hartree, {found.corrected_kcal_mol:.6f} kcal/mol{verdict}"
@@ -158,7 +160,7 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
             style="bold green",
         )
         return
-    print_error(f"some of the calculations are NOT converged; {CONVERGENCE_HINT}")
+    print_error(f"some of the calculations are NOT converged: {convergence_advice(found.complex.options)}")
 
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:

@@ -39,7 +39,6 @@ SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
 SHORTEST_LINE = 1.0
 """Seconds; faster parts of a gradient have no line of their own."""
-CONVERGENCE_HINT = "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
 
 
 class IterationTable:
@@ -139,6 +138,7 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
     """Print energies by term, frontier orbitals, dipole, charges, spin, and whether it converged; with -v, timings."""
+    from cuanto.methods.hints import convergence_advice
     from cuanto.methods.summary import LAST_ENERGY, summary_rows
 
     rows = list(summary_rows(result, gradient=driver == "gradient"))
@@ -156,8 +156,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     line = f"NOT converged in {iterations}: "
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
-    line += CONVERGENCE_HINT
-    print_error(line)
+    print_error(f"{line}{convergence_advice(result.options)}")
 
 
 def count(number: int, what: str) -> str:
