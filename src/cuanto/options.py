@@ -311,13 +311,13 @@ BASIS = Option(kind="basis", help="Orbital basis.", name="basis", scope=BASIS_ME
 
 
 def require_known(given: Iterable[str], known: Iterable[str] = OPTIONS, what: str = "unknown option") -> None:
-    """Refuse an unknown name, with advice about names of other programs, else with the closest known one."""
+    """Refuse an unknown name: suggest the closest known one, else what would work instead, else list all."""
     names = list(known)
     for name in given:
         if name not in names:
             close = difflib.get_close_matches(str(name), names, n=1, cutoff=SIMILARITY)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
-            raise InputError(f"{what} {name!r:.60}; {advice_about(str(name)) or hint}")
+            others = advice_about(str(name)) or f"choose one of {', '.join(names)}"
+            raise InputError(f"{what} {name!r:.60}; {f'did you mean {close[0]!r}?' if close else others}")
 
 
 def require_applicable(method: str, kind: str, given: Mapping[str, Any]) -> None:

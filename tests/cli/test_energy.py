@@ -241,7 +241,7 @@ def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ("arguments", "message"),
     [
         (["-m", "hartree"], "unknown method 'hartree': choose hf"),
-        (["-o", "max_iter=3"], "such as -o max_iterations=200"),
+        (["-o", "max_iter=3"], "did you mean 'max_iterations'?"),
         (["-o", "max_iterations"], "write NAME=VALUE"),
         (["-o", "damping=2"], "damping is 2"),
         (["--max-memory", "lots"], "give a size such as 4GB"),
