@@ -20,7 +20,7 @@ from cuanto.grid import GridSettings
 from cuanto.integrals.engine import resolve
 from cuanto.memory import retry_with_less_memory
 from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.hints import hints
+from cuanto.methods.hints import convergence_advice, hints
 from cuanto.methods.history import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.state import Orbitals, State
@@ -36,6 +36,8 @@ def energy(
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     fitting: str = "auto",
     auxbasis: BasisChoice | Basis | None = None,
     backend: str | Backend = "auto",
@@ -50,6 +52,7 @@ def energy(
 ) -> Result:
     """Compute the energy and orbitals of a molecule, which may also be a file, `smiles:CCO` or ASE's Atoms.
 
+    `charge` and `multiplicity`: None means those of the file, of Atoms or of the molecule, else 0 and the lowest one.
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: None means def2-svp.
     `fitting`: `jk` fits Coulomb and exchange matrices in `auxbasis` (None: chosen to match the basis), `j` only the
@@ -69,6 +72,8 @@ def energy(
         molecule,
         method,
         basis,
+        charge=charge,
+        multiplicity=multiplicity,
         fitting=fitting,
         auxbasis=auxbasis,
         backend=backend,
@@ -118,7 +123,7 @@ def _warn_unconverged(result: Result) -> Result:
         text = (
             f"the SCF of {result.molecule.name or 'the molecule'} did not converge in {many}: its energy has no meaning"
         )
-        warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        warnings.warn(f"{text}; {convergence_advice(result.options)}", ConvergenceWarning, stacklevel=3)
     return result
 
 

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+REMARKS = ("hint", "WARNING")
+"""First words of notes in a result that ask for attention."""
+
 
 class CuantoError(Exception):
     """Base class of all errors of cuanto."""

@@ -8,6 +8,7 @@ doi:10.1016/0009-2614(83)87508-X.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -154,11 +155,13 @@ class CounterpoiseResult:
 
 
 def counterpoise(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     fragments: Fragments,
     method: str = "hf",
     basis: BasisChoice | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     charges: Sequence[int] | None = None,
     multiplicities: Sequence[int] | None = None,
     on_iteration: Callable[[State], object] | None = None,
@@ -168,11 +171,12 @@ def counterpoise(
     """Compute the interaction energy of the fragments of a molecule, with and without the counterpoise correction.
 
     `fragments`: numbers of atoms, in order ('3,3' or [3, 3]), or lists of atoms numbered from 1 ('1-3;4-6' or
-    [[1, 2, 3], [4, 5, 6]]); two or more. `charges` and `multiplicities` of the fragments: zero and the lowest possible
-    ones by default. `on_result`: called with the name and result of every calculation. `options`: those of `energy`;
-    orbitals as a guess and occupations apply to the complex only.
+    [[1, 2, 3], [4, 5, 6]]); two or more. `charge` and `multiplicity` of the molecule as in `energy`; `charges` and
+    `multiplicities` of the fragments: zero and the lowest possible ones by default. `on_result`: called with the name
+    and result of every calculation. `options`: those of `energy`; orbitals as a guess and occupations apply to the
+    complex only.
     """
-    molecule = Molecule.of(molecule)
+    molecule = Molecule.of(molecule, charge, multiplicity)
     parts = Division(fragments, charges, multiplicities).divide(molecule)
     requests = {
         name: Request.of(part, method, basis, **keywords)

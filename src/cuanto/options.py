@@ -15,6 +15,7 @@ from numbers import Number, Real
 from types import MappingProxyType
 from typing import Any
 
+from cuanto.advice import advice_about
 from cuanto.errors import InputError
 from cuanto.units import SPEED_OF_LIGHT
 
@@ -26,6 +27,8 @@ PRECISIONS = ("double", "mixed", "single")
 RELATIVITY = ("none", "x2c")
 NUCLEAR_MODELS = ("point", "gaussian")
 STORAGES = ("auto", "stored", "direct")
+SIMILARITY = 0.7
+"""Smallest ratio of equal letters at which a message suggests a name: `charge` must not become `point_charges`."""
 
 
 @dataclass(frozen=True)
@@ -308,13 +311,13 @@ BASIS = Option(kind="basis", help="Orbital basis.", name="basis", scope=BASIS_ME
 
 
 def require_known(given: Iterable[str], known: Iterable[str] = OPTIONS, what: str = "unknown option") -> None:
-    """Refuse an unknown name, and suggest the closest known one."""
+    """Refuse an unknown name: suggest the closest known one, else what would work instead, else list all."""
     names = list(known)
     for name in given:
         if name not in names:
-            close = difflib.get_close_matches(str(name), names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
-            raise InputError(f"{what} {name!r:.60}; {hint}")
+            close = difflib.get_close_matches(str(name), names, n=1, cutoff=SIMILARITY)
+            others = advice_about(str(name)) or f"choose one of {', '.join(names)}"
+            raise InputError(f"{what} {name!r:.60}; {f'did you mean {close[0]!r}?' if close else others}")
 
 
 def require_applicable(method: str, kind: str, given: Mapping[str, Any]) -> None:

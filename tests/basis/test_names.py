@@ -56,6 +56,7 @@ def test_a_calculation_accepts_them() -> None:
         ("O=def2-tzvp,H=def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
         ("def2-svp, O=def2-tzvp", {"default": "def2-svp", "O": "def2-tzvp"}),
         ("O=6-31G(d,p),default=6-31G", {"O": "6-31G(d,p)", "default": "6-31G"}),
+        ("O=6-31g*,*=sto-3g", {"O": "6-31g*", "*": "sto-3g"}),
         ("O: def2-tzvp, H: def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
         ("6-311G(2df,2pd)", None),
         ("def2-svp", None),

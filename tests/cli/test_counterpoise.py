@@ -64,7 +64,7 @@ def test_table(capsys: pytest.CaptureFixture[str], expected: cuanto.Counterpoise
     assert mine["corrected_interaction_energy"] == pytest.approx(expected.corrected, abs=1e-9)
     assert found["return_result"] == mine["complex_energy"] == pytest.approx(expected.complex.energy, abs=1e-9)
     assert "dummy atom 3, without functions, charge or grid points" in captured.err
-    assert "pair: 4 atoms, charge 0, multiplicity 1, rhf/def2-svp, 2 fragments" in captured.err
+    assert "pair: 4 atoms, charge 0, multiplicity 1, rhf/def2-svp, 38 functions, spherical, 2 fragments" in captured.err
     lines = captured.err.splitlines()
     names = ["complex", "fragment 1 in the complex", "fragment 1", "fragment 2 in the complex", "fragment 2"]
     assert [line[:26].strip() for line in lines if re.match("complex|fragment ", line)] == names
@@ -90,7 +90,7 @@ def test_a_job_writes_files_of_the_complex(
 def test_not_converged(capsys: pytest.CaptureFixture[str]) -> None:
     assert energy("--counterpoise", "1,2;3,4", "-o", "max_iterations=2", "--json", "pair.json") == 1
     captured = capsys.readouterr()
-    assert captured.out.count("NOT converged") == 5 and "NOT converged; try" in captured.err
+    assert captured.out.count("NOT converged") == 5 and "NOT converged: check geometry" in captured.err
     assert not json.loads(Path("pair.json").read_text())["success"]
 
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from cuanto.advice import ADVICE, advice_about
 from cuanto.backends.cpu.backend import cores
+from cuanto.cli.lines import as_flags, in_a_job
 from cuanto.cli.main import run
-from cuanto.cli.usage import ADVICE
+from cuanto.errors import REMARKS
 from cuanto.log import logger
+from cuanto.options import OPTIONS
 
 WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
 FAST = ["--backend", "cpu", "--fitting", "none"]
@@ -39,16 +42,162 @@ def cuanto(*arguments: str) -> int:
         ("--nprocs", "--threads 4"),
         ("--spin", "--multiplicity"),
         ("--solvent", "-o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"),
-        ("--functional", "--method"),
+        ("--functional", "-m pbe0"),
         ("--mem", "--max-memory"),
         ("--opt", "`cuanto optimize`"),
         ("--d3", "-m b3lyp-d4"),
+        ("--d3bj", "-m b3lyp-d4"),
+        ("--ri", "--fitting none"),
+        ("--no-ri", "--fitting none"),
+        ("--smiles", "smiles:CCO"),
+        ("--jobs", "--workers"),
+        ("-j", "--threads 4"),
+        ("-t", "--threads 4"),
+        ("--ecp", "-b def2-svp"),
+        ("--nroots", "excited states are not implemented"),
+        ("--device", "--backend cuda"),
+        ("--ts", "`cuanto optimize FILE --ts`"),
     ],
 )
 def test_options_of_other_programs(option: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert option in ADVICE and cuanto("energy", "h2.xyz", option, "4") == 2
+    assert cuanto("energy", "h2.xyz", option, "4") == 2
     error = capsys.readouterr().err
     assert error.startswith(f"cuanto: there is no option {option}: ") and advice in error and error.count("\n") == 1
+
+
+def test_advice_is_written_for_both_callers() -> None:
+    """Texts name options as in Python, and the command line has a flag for each of them."""
+    assert advice_about("--Max-Cycle") == advice_about("max_cycle") == ADVICE["maxcycle"]
+    for name, text in ADVICE.items():
+        assert re.fullmatch("[a-z0-9]+", name) and name not in OPTIONS
+        assert not re.search(r"(?<![\w-])(-o|-m|-b|--multiplicity|--fitting|--backend|--max-memory) ", text), text
+        found = [one for one in re.findall(r"\b(\w+)=", as_flags(text)) if one not in ("ts", "irc", "scan")]
+        assert all(f"-o {one}=" in as_flags(text) or f"-o '{one}=" in as_flags(text) for one in found), text
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("use relativity='x2c', or a basis", "use --relativity x2c, or a basis"),
+        ("use guess=core", "use --guess core"),
+        ("try damping=0.5 or max_iterations=200", "try -o damping=0.5 or -o max_iterations=200"),
+        ("(storage='direct')", "(-o storage=direct)"),
+        ("point_charges=[[1, 2], [3]]", "-o 'point_charges=[[1, 2], [3]]'"),
+        ("basis='6-31g*'", "-b '6-31g*'"),
+        ("write -o damping=0.5", "write -o damping=0.5"),
+        ("file 'charge=1' does not exist", "file 'charge=1' does not exist"),
+        ("H=def2-svp, default=def2-svp", "H=def2-svp, default=def2-svp"),
+    ],
+)
+def test_options_are_printed_as_flags(text: str, flags: str) -> None:
+    assert as_flags(text) == flags
+    token = in_a_job.set(True)
+    try:
+        assert as_flags(text) == text
+    finally:
+        in_a_job.reset(token)
+
+
+def test_a_job_keeps_the_names_of_its_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same error on the command line and in a job file."""
+    call = ["energy", "h2.xyz", "-b", "sto-3g", "--smearing", "0.01", "--diagonaliser", "pseudo"]
+    assert cuanto(*call) == 2 and "-o diagonaliser=pseudo needs" in capsys.readouterr().err
+    Path("job.toml").write_text('molecule = "h2.xyz"\n[options]\nsmearing = 0.01\ndiagonaliser = "pseudo"\n')
+    assert cuanto("run", "job.toml") == 2 and "diagonaliser='pseudo' needs" in capsys.readouterr().err
+    Path("job.toml").write_text('molecule = "h2.xyz"\nsolvent = "water"\n')
+    assert cuanto("run", "job.toml") == 2 and " point_charges=[[-0.8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("scan", "--scan 'distance 1 2 1.0 2.0 11'"),
+        ("ts", "`cuanto optimize FILE --ts`"),
+        ("td", "excited states are not implemented"),
+        ("tddft", "excited states are not implemented"),
+        ("neb", "nudged elastic bands are not implemented"),
+    ],
+)
+def test_commands_of_other_programs(command: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cuanto(command, "h2.xyz") == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"cuanto: there is no command '{command}': ") and advice in error
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("--foo", ""), ("--metod", "--method"), ("--basis-set-name", "--basis"), ("--level_shift", "--level-shift")],
+)
+def test_only_similar_options_are_suggested(option: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cuanto("energy", "h2.xyz", option, "1") == 2
+    hint = f"; did you mean {meant}? See" if meant else "; see"
+    assert f"there is no option {option}{hint}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if not option.flags])
+def test_every_option_is_a_flag(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that help texts do not list are checked as after -o."""
+    flag, switch = f"--{name.replace('_', '-')}", OPTIONS[name].kind == "switch"
+    assert cuanto("energy", "h2.xyz", flag, *([] if switch else ["wrong"]), "-o", "damping=9") == 2
+    assert "there is no option" not in capsys.readouterr().err
+
+
+def test_an_option_as_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    energies = []
+    for more in (["--field", "0,0,0.01"], ["-o", "field=0,0,0.01"], []):
+        assert cuanto("energy", "h2.xyz", "-b", "sto-3g", *FAST, "-q", *more) == 0
+        energies.append(float(capsys.readouterr().out.split()[1]))
+    assert energies[0] == energies[1] != energies[2]
+    assert cuanto("energy", "h2.xyz", "-m", "pm6", "--unconverged-gradient", "-q") == 0
+
+
+@pytest.mark.parametrize("command", ["energy", "gradient", "optimize", "frequencies", "md"])
+def test_quiet_prints_hints_on_standard_error(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("o2.xyz").write_text("2\n\nO 0 0 0\nO 0 0 1.1\n")
+    more = ["--steps", "1"] if command == "md" else []
+    assert cuanto(command, "o2.xyz", "-m", "pm6", "--backend", "cpu", "-q", *more) == 0
+    out, err = capsys.readouterr()
+    assert len([line for line in out.splitlines() if "drift" not in line]) == 1 and not any(r in out for r in REMARKS)
+    assert err.count("cuanto: o2: hint: the ground state of this molecule has multiplicity 3") == 1
+
+
+def test_quiet_prints_warnings_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("hi.xyz").write_text("2\n\nI 0 0 0\nH 0 0 1.6\n")
+    line = "WARNING: I without relativity: use --relativity x2c, or a basis with a core potential"
+    call = ["energy", "hi.xyz", "-b", "sto-3g", *FAST]
+    assert cuanto(*call, "-q") == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and err == f"cuanto: hi: {line}\n"
+    assert cuanto(*call) == 0
+    out, err = capsys.readouterr()
+    assert f" {line}\n" in out and err == ""
+    assert cuanto(*call, "-q", "--out", "a.csv", "--workers", "0") == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 1 and err == f"hi: {line}\n"
+
+
+@pytest.mark.parametrize("basis", ["O=6-31g*,*=sto-3g", "O=6-31g*,default=sto-3g", "O=6-31g*,sto-3g"])
+def test_a_basis_for_all_other_elements(basis: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cuanto("energy", "water.xyz", "-b", basis, *FAST) == 0
+    assert "O: 6-31g*, H: sto-3g, 17 functions, Cartesian" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("basis", "kind"), [("6-31g*", "19 functions, Cartesian"), ("def2-svp", "24 functions, sph")])
+def test_headings_say_what_d_functions_are(basis: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In every command; without d functions there is no difference."""
+    for call in (["energy"], ["optimize", "--max-steps", "1"], ["frequencies"]):
+        cuanto(*call, "water.xyz", "-b", basis, *FAST)
+        assert f"rhf/{basis}, {kind}" in capsys.readouterr().out
+    assert cuanto("energy", "water.xyz", "-b", "sto-3g", *FAST) == 0
+    assert "rhf/sto-3g, 7 functions\n" in capsys.readouterr().out
+
+
+def test_what_helps_convergence(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["energy", "water.xyz", "-b", "sto-3g", *FAST, "-o", "max_iterations=3"]
+    assert cuanto(*call) == 1
+    error = capsys.readouterr().err
+    assert "-o max_iterations=100 or -o damping=0.5 or -o smearing=0.005" in error and "level_shift" not in error
+    assert cuanto(*call, "-o", "max_iterations=100") == 0
 
 
 @pytest.mark.parametrize("command", ["opt", "freq"])
@@ -123,7 +272,7 @@ def test_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 def test_a_solvent_of_point_charges(capsys: pytest.CaptureFixture[str]) -> None:
     """The option that the message about solvents names."""
-    (option,) = re.findall(r"-o '(.*)'", ADVICE["--solvent"])
+    (option,) = re.findall(r"-o '(.*)'", as_flags(ADVICE["solvent"]))
     energies = []
     for more in ([], ["-o", option]):
         assert cuanto("energy", "h2.xyz", "-b", "sto-3g", *FAST, "-q", *more) == 0

@@ -20,7 +20,10 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
     [
         ("b3lyp-d3", f"name its damping: {DAMPING}"),
         ("b3lyp-d3zero", DAMPING),
-        ("hf-d2", DAMPING),
+        ("hf-d2", f"{DAMPING}, for example hf-d3bj"),
+        ("pbe-d3", f"name its damping: {DAMPING}, for example pbe-d3bj"),
+        ("uPBE0-D3", "for example upbe0-d3bj"),
+        ("m06-2x-d3", "for example b3lyp-d3bj"),  # without parameters of its own
         ("wb97x-d3", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
         ("wB97X-D", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
         ("wb97m-v", "non-local correlation (VV10)"),

@@ -72,7 +72,7 @@ def test_a_comment_that_is_not_read(comment: str, meant: str) -> None:
 def test_the_command_line_prints_the_hint_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "oxygen.xyz"
     path.write_text(O2.replace("\n\n", "\nCharge: -1 mult 2\n", 1))
-    for more, lines in ((), 1), (("--multiplicity", "3"), 0):
+    for more, lines in ((), 2), (("--multiplicity", "3"), 0):  # and a hint about the multiplicity of the ground state
         with pytest.raises(SystemExit) as leaving:
             run(["energy", str(path), "-m", "pm6", "-q", *more])
         error = capsys.readouterr().err

@@ -40,6 +40,51 @@ def test_a_calculation_takes_what_users_have(tmp_path: Path) -> None:
         cuanto.energy("missing.xyz", "pm6")
 
 
+def test_charge_and_multiplicity_of_what_users_have(tmp_path: Path) -> None:
+    """Keywords of every function; a Molecule has its own."""
+    path = tmp_path / "water.xyz"
+    path.write_text("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
+    calls = [
+        cuanto.energy(path, "pm6", charge=1, **FAST),
+        cuanto.energy("smiles:O", "pm6", charge=1, **FAST),
+        cuanto.energy(ase_molecule("H2O"), "pm6", charge=1, multiplicity=2, **FAST),
+        cuanto.gradient(path.read_text(), "pm6", charge=1, **FAST),
+        cuanto.optimize(path, "pm6", charge=1, **FAST),
+        cuanto.frequencies(path, "pm6", charge=1, workers=0, **FAST),
+        cuanto.dynamics(path, "pm6", steps=1, charge=1, **FAST),
+        cuanto.counterpoise(path, [1, 2], "hf", "sto-3g", charge=1, charges=[1, 0], **FAST).complex,
+    ]
+    assert [(one.molecule.charge, one.molecule.multiplicity) for one in calls] == [(1, 2)] * len(calls)
+    (row,) = cuanto.energies([path], "pm6", workers=0, charge=1)
+    assert row.energy == pytest.approx(calls[0].energy, abs=1e-9)
+    triplet = cuanto.energy(path, "pm6", multiplicity=3, **FAST)
+    assert triplet.molecule.multiplicity == 3
+    assert cuanto.energy(triplet.molecule, "pm6", charge=0, multiplicity=3, **FAST).energy == triplet.energy
+    with pytest.raises(InputError) as refused:
+        cuanto.energy(triplet.molecule, "pm6", charge=1, multiplicity=2)
+    advice = str(refused.value)
+    assert "belong to the Molecule, which has charge 0 and multiplicity 3" in advice
+    ion = eval(advice.rpartition("make one with ")[2], {"Molecule": Molecule, "old": triplet.molecule})
+    assert (ion.charge, ion.multiplicity) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("spin", "multiplicity=3"),
+        ("mult", "multiplicity=3"),
+        ("threads", "CUANTO_THREADS"),
+        ("solvent", "solvent models are not implemented"),
+        ("functional", "method='pbe0'"),
+        ("chargee", "choose one of"),  # and not point_charges
+        ("level_shfit", "did you mean 'level_shift'?"),
+    ],
+)
+def test_keywords_of_other_programs(name: str, advice: str) -> None:
+    with pytest.raises(InputError, match=f"unknown option '{name}'; .*{advice}"):
+        cuanto.energy(Molecule.from_string(XYZ), "hf", "sto-3g", **{name: 1})
+
+
 def test_atoms_of_ase() -> None:
     atoms = ase_molecule("O2")
     found = Molecule.from_ase(atoms)

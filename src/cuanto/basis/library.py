@@ -45,7 +45,7 @@ def names_file(text: str, folder: str = "") -> bool:
 def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str, BasisSource]:
     """The source for each element: one choice for all, or a mapping {"C": "cc-pvtz", "default": "cc-pvdz"}.
 
-    A mapping may be written as text, C=cc-pvtz,default=cc-pvdz.
+    A mapping may be written as text, C=cc-pvtz,default=cc-pvdz; `*` also means `default`.
     """
     if isinstance(choice, str):
         if not choice.strip():
@@ -59,11 +59,13 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
     for key, source in choice.items():
         if not isinstance(source, str | os.PathLike):
             raise InputError(f"basis of {quote(key)} must be a name or a file, not {quote(source)}")
-        sources["default" if str(key).lower() == "default" else symbol_of(str(key))] = source
+        sources["default" if str(key).lower() in ("default", "*") else symbol_of(str(key))] = source
     result = {}
     for symbol in symbols:
         if symbol not in sources and "default" not in sources:
-            raise InputError(f"no basis given for {symbol}: add it to the mapping, or add a 'default'")
+            raise InputError(
+                f"no basis given for {symbol}: add one, such as {symbol}=def2-svp, or default=def2-svp for all others"
+            )
         result[symbol] = _with_canonical_name(sources[symbol if symbol in sources else "default"])
     return result
 

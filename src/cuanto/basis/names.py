@@ -15,7 +15,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] =
     (re.compile(r"(aug-)?(pcseg|pc)([0-4])"), lambda m: f"{m[1] or ''}{m[2]}-{m[3]}"),
     (re.compile(r"321g"), lambda m: "3-21g"),
 )
-_PART = re.compile(r"\s*([A-Za-z]{1,2}|default)\s*[=:]\s*(\S.*?)\s*", re.IGNORECASE)
+_PART = re.compile(r"\s*([A-Za-z]{1,2}|default|\*)\s*[=:]\s*(\S.*?)\s*", re.IGNORECASE)
 _COMMA = re.compile(r",(?![^(]*\))")
 
 
@@ -30,7 +30,8 @@ def canonical_name(name: str) -> str:
 
 
 def split_names(text: str) -> Mapping[str, str] | None:
-    """Sets by element of a text such as `O=def2-tzvp,H=def2-svp` (a name without an element applies to all others).
+    """Sets by element of a text such as `O=def2-tzvp,H=def2-svp` (`default=` or `*=`, or a name without an
+    element, applies to all others).
 
     None for the name of a single set.
     """

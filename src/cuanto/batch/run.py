@@ -48,10 +48,12 @@ Watcher = Callable[[Row], object]
 
 
 def energies(
-    molecules: Sequence[Molecule],
+    molecules: Sequence[Molecule | str | os.PathLike[str]],
     method: str = "pm6",
     basis: str | os.PathLike[str] | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     gradient: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -61,19 +63,20 @@ def energies(
 ) -> list[Row]:
     """Energies of many molecules: a row for each, in the order given; the row of a molecule that failed has an `error`.
 
+    `molecules`, and the `charge` and `multiplicity` of all of them, as in `cuanto.energy`.
     `workers`: processes of one thread each on this machine (None: one for each core, or this process if there is a GPU;
     0: this process). `scheduler`: address of a Dask scheduler, whose workers are used instead. Semiempirical methods
     compute molecules of one composition together. `out` (.parquet, .jsonl, .csv): file for a table; results in the
     journal beside it are not computed again, so that a call that was killed can be continued. `keywords` are those of
     `cuanto.energy`. `on_row` is called with every finished row.
     """
-    molecules = [Molecule.of(molecule) for molecule in molecules]
+    found = [Molecule.of(molecule, charge, multiplicity) for molecule in molecules]
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
     check(method, basis, keywords)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
     model = Model(method, chosen, keywords, "gradient" if gradient else "energy")
-    names = [molecule.name or f"molecule {k}" for k, molecule in enumerate(molecules, start=1)]
-    entries = [Entry(name, molecule, model) for name, molecule in zip(names, molecules, strict=True)]
+    names = [molecule.name or f"molecule {k}" for k, molecule in enumerate(found, start=1)]
+    entries = [Entry(name, molecule, model) for name, molecule in zip(names, found, strict=True)]
     table = None if out is None else Table(out)
     if not _portable(keywords):
         if workers or scheduler is not None:

@@ -70,8 +70,8 @@ PANEL, FILES, MANY = "Calculation", "Files", "Many molecules"
 METAVARS = {"text": "NAME", "basis": "BASIS", "grid": "LEVEL", "size": "SIZE"}
 """Placeholder of a value in help texts, by kind of option."""
 OPTION_HELP = (
-    "Any further option, such as max_iterations=50, level_shift=0.3 or field=0,0,0.001; may be repeated. (-o is not "
-    "for output files.)"
+    "Any further option, such as max_iterations=50, stability=follow or field=0,0,0.001, also as --max-iterations 50; "
+    "may be repeated. (-o is not for output files.)"
 )
 
 Molecules = Annotated[list[str], typer.Argument(metavar="MOLECULE", help=MOLECULE_HELP, show_default=False)]
@@ -90,7 +90,8 @@ Multiplicity = Annotated[
 ]
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")]
+QUIET_HELP = "Print the energies only; warnings and hints go to standard error."
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)]
 
 
 def file_flag(help: str) -> Any:
@@ -153,8 +154,11 @@ Setting = Annotated[
 
 
 def flag_type(name: str) -> Any:
-    """Type annotation of a command's parameter that sets an option."""
+    """Type annotation of a command's parameter that sets an option; help texts leave out those without `flags`."""
     option = OPTIONS[name]
+    if not option.flags:
+        kind = bool if option.kind == "switch" else str
+        return Annotated[kind | None, typer.Option(f"--{name.replace('_', '-')}", hidden=True)]
     enumeration: Any = StrEnum
     value: Any = {"integer": int, "number": float, "switch": bool}.get(option.kind, str)
     if option.choices:
@@ -175,8 +179,8 @@ def with_options(
 ) -> Callable[..., Any]:
     """Add the flags that commands share to a command: method and basis, all options, charge and multiplicity.
 
-    The command receives them as keywords. Options without a flag share `--option`, which is listed where the first of
-    them would be. `more`: annotations of further flags by name, after the options; `last`: others at the end.
+    The command receives them as keywords. Help texts list `--option` in place of options without `flags`, where the
+    first of them would be. `more`: annotations of further flags by name, after the options; `last`: others at the end.
     """
     if command is None:
         return partial(with_options, more=more, last=last)
@@ -185,6 +189,7 @@ def with_options(
     types |= {name: Setting if name == "option" else flag_type(name) for name in names}
     types |= {**(more or {}), "threads": Threads, "charge": Charge, "multiplicity": Multiplicity}
     first, *own, _ = signature(command, eval_str=True).parameters.values()
+    types |= {name: flag_type(name) for name in OPTIONS if name not in {**types, **(last or {})}}
     shown = [first, *_parameters(types), *own, *_parameters(last or {}), *_parameters({"verbose": Verbose}, False)]
     command.__signature__ = Signature([one.replace(kind=Parameter.KEYWORD_ONLY) for one in shown])  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in shown}
@@ -203,12 +208,14 @@ def given(flags: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Checked keywords of `cuanto.energy` from the flags that `with_options` added."""
-    from cuanto.interfaces.keywords import checked_keywords, parse_size
+    from cuanto.interfaces.keywords import checked_keywords, option_value, parse_size
 
     found = given(flags, flags.keys() & OPTIONS)
-    for name in found:
+    for name, value in found.items():
         if OPTIONS[name].kind == "size":
-            found[name] = parse_size(found[name], OPTIONS[name].flags[0])
+            found[name] = parse_size(value, OPTIONS[name].flags[0])
+        elif isinstance(value, str) and not OPTIONS[name].flags:
+            found[name] = option_value(value)
     return checked_keywords(found | parse_options(flags["option"] or []), "--option")
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from cuanto.cli.arguments import options_given
-from cuanto.cli.lines import print_error, print_text
-from cuanto.cli.show import IterationTable, print_heading, print_overview, print_summary
+from cuanto.cli.lines import print_error, print_remarks, print_text
+from cuanto.cli.show import IterationTable, basis_text, print_heading, print_overview, print_summary
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
 from cuanto.log import step_listener
@@ -197,6 +197,7 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
     if job.quiet:
         verdict = "" if result.converged else ", NOT converged"
         print_text(console, f"{source.label} {result.energy:.9f} Hartree{verdict}")
+        print_remarks(source.label, result.notes)
     else:
         print_summary(console, result, model.driver)
     return result
@@ -246,8 +247,7 @@ def _prepare(
     if "checkpoint" in outputs:
         checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
     request = replace(request, basis=orbital, options=replace(request.options, **found))
-    kind = "" if orbital.l_max < 2 else ", spherical" if orbital.spherical else ", Cartesian"
-    return request, f"/{orbital.name}, {orbital.nbf} functions{kind}", checkpoint
+    return request, basis_text(orbital, molecule), checkpoint
 
 
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:

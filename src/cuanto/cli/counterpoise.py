@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.lines import print_error, print_text
-from cuanto.cli.show import CONVERGENCE_HINT, count, print_heading
+from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
+from cuanto.cli.show import basis_text, count, print_heading
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ def counterpoise_source(console: Console, source: Source, job: Job, outputs: Map
         model = choose_model(source, job.model)
         assert model.method is not None
         parts = len(job.settings["fragments"])
-        basis_text = f"/{model.basis}, {count(parts, 'fragment')}"
-        heading = partial(print_heading, console, source.molecule, model.method, basis_text)
+        basis = f"{basis_text(model.basis, source.molecule)}, {count(parts, 'fragment')}"
+        heading = partial(print_heading, console, source.molecule, model.method, basis)
         table = _Lines(console, job.quiet, heading, parts)
         with status_line(console, " complex", hidden=job.quiet) as status:
             found = counterpoise(
@@ -142,23 +142,25 @@ def _notes(found: CounterpoiseResult) -> Iterator[str]:
 
 
 def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: bool) -> None:
+    from cuanto.methods.hints import convergence_advice
+
     if quiet:
         verdict = "" if found.converged else ", NOT converged"
         text = f"{label} {found.corrected:.9f} Hartree, {found.corrected_kcal_mol:.6f} kcal/mol{verdict}"
         print_text(console, text)
+        print_remarks(label, _notes(found))
         return
     for name, hartree, kcal in _rows(found):
         bold = "bold" if name.endswith(", corrected") else ""
         print_text(console, f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", bold)
-    for note in _notes(found):
-        print_text(console, f" {note}", "dim")
+    print_notes(console, _notes(found))
     if found.converged:
         console.print(
             f"converged in {count(found.iterations, 'iteration')} of {len(found.results)} calculations",
             style="bold green",
         )
         return
-    print_error(f"some of the calculations are NOT converged; {CONVERGENCE_HINT}")
+    print_error(f"some of the calculations are NOT converged: {convergence_advice(found.complex.options)}")
 
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:

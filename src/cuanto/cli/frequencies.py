@@ -25,7 +25,7 @@ from cuanto.cli.calculate import (
 from cuanto.cli.energy import FILE_FLAGS as ENERGY_FILES
 from cuanto.cli.lines import print_error
 from cuanto.cli.many import run_batch
-from cuanto.cli.show import print_heading, progress_bar
+from cuanto.cli.show import basis_text, print_heading, progress_bar
 from cuanto.cli.show_vibrations import print_vibrations
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
@@ -98,7 +98,9 @@ TABLE = table_flags(
     "Number of processes; 0: compute in this process. \\[default: one per core; 0 on a GPU and for short runs]",
     "Dask scheduler, such as tcp://HOST:8786.",
 )
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print one line per molecule.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print one line per molecule; warnings and hints go to standard error.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +243,7 @@ def _calculate(console: Console, source: Source, job: Job, analysis: Analysis, j
     model = choose_model(source, job.model)
     assert model.method is not None
     if not job.quiet:
-        print_heading(console, source.molecule, model.method, "" if model.basis is None else f"/{model.basis}")
+        print_heading(console, source.molecule, model.method, basis_text(model.basis, source.molecule))
     bar, step = progress(console, job.quiet)
     arguments = {**model.keywords, **analysis.hessian, **analysis.conditions}
     with bar:

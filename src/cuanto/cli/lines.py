@@ -1,10 +1,16 @@
-"""Printing of lines of text: broken between words on a terminal, and never broken in a file or pipe."""
+"""Printing of lines of text: broken between words on a terminal, and never broken in a file or pipe.
+
+Messages name options as in Python and in job files, `relativity='x2c'`; on the command line they are printed as flags.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from textwrap import wrap
 from typing import TextIO
 
@@ -12,10 +18,38 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from cuanto.errors import InputWarning
+from cuanto.errors import REMARKS, InputWarning
+from cuanto.options import OPTIONS
 
 INDENT = "   "
 """Begins the continuation of a line."""
+FLAGS = {"method": "-m", "basis": "-b", "charge": "--charge", "multiplicity": "--multiplicity", "workers": "--workers"}
+"""Flags of arguments that are not options of a calculation."""
+in_a_job: ContextVar[bool] = ContextVar("in_a_job", default=False)
+"""Whether options come from a job file, where they are written as in the messages."""
+_VALUE = r"'[^']*'|\[.*\]|[\w+-]+(?:\.\w+)*"
+_OPTION = re.compile(rf"(?<![\w'-])(?<!-o )(?<!--option )({'|'.join((*FLAGS, *OPTIONS))})=({_VALUE})")
+
+
+@contextmanager
+def separate_command() -> Iterator[None]:
+    """Commands inside print options as flags, and a job file that one of them reads does not matter afterwards."""
+    token = in_a_job.set(False)
+    try:
+        yield
+    finally:
+        in_a_job.reset(token)
+
+
+def as_flags(text: str) -> str:
+    """The text with options as flags: `--relativity x2c` for relativity='x2c'; unchanged if a job file is read."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1], found[2].strip("'")
+        known = FLAGS.get(name) or next(iter(OPTIONS[name].flags), None)
+        return f"-o {shlex.quote(f'{name}={value}')}" if known is None else f"{known} {shlex.quote(value)}"
+
+    return text if in_a_job.get() else _OPTION.sub(flag, text)
 
 
 def print_text(console: Console, text: str, style: str = "") -> None:
@@ -55,4 +89,17 @@ def printed_warnings() -> Iterator[None]:
 
 def print_error(text: str) -> None:
     """Print a message to standard error, in red, with the name of the program."""
-    print_text(Console(stderr=True, highlight=False), f"cuanto: {text}", "bold red")
+    print_text(Console(stderr=True, highlight=False), f"cuanto: {as_flags(text)}", "bold red")
+
+
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print notes below a result."""
+    for note in notes:
+        print_text(console, f" {as_flags(note)}", "dim")
+
+
+def print_remarks(label: str, notes: Iterable[str]) -> None:
+    """Print those notes about a molecule that ask for attention to standard error."""
+    console = Console(stderr=True, highlight=False)
+    for note in dict.fromkeys(note for note in notes if note.startswith(REMARKS)):
+        print_text(console, f"cuanto: {label}: {as_flags(note)}")

@@ -30,7 +30,7 @@ from cuanto.cli import (
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.calculate import NOT_CONVERGED
-from cuanto.cli.lines import print_error, printed_warnings
+from cuanto.cli.lines import print_error, printed_warnings, separate_command
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
 from cuanto.limits import require_memory
@@ -109,6 +109,7 @@ def options(
         typer.echo(context.get_help())
 
 
+@separate_command()
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback instead."""
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, run_job
+from cuanto.cli.lines import as_flags
 from cuanto.cli.show import count, progress_bar
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
@@ -49,9 +50,9 @@ def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -
     console = Console(highlight=False, soft_wrap=True)
     with Batch(entries, table, workers, scheduler) as batch:
         rows = _run_with_progress(console, batch, job.quiet)
-    if not job.quiet:
-        print_warnings(console, rows)
-        print_failures(console, rows)
+    remarks = Console(highlight=False, soft_wrap=True, stderr=job.quiet)
+    print_warnings(remarks, rows)
+    print_failures(remarks, rows)
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
         if table.journal.exists():
@@ -121,7 +122,8 @@ def print_warnings(console: Console, rows: Sequence[Row]) -> None:
             names.setdefault(row.warnings, []).append(row.name)
     for warning, found in names.items():
         more = f" and {len(found) - MAX_FAILURES} more" if len(found) > MAX_FAILURES else ""
-        console.print(f"{', '.join(found[:MAX_FAILURES])}{more}: WARNING: {warning}", markup=False, style="yellow")
+        text = as_flags(f"{', '.join(found[:MAX_FAILURES])}{more}: WARNING: {warning}")
+        console.print(text, markup=False, style="yellow")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, given, with_options
 from cuanto.cli.calculate import Job, job_given, output_paths, read_sources
+from cuanto.cli.lines import print_remarks
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def run_md(job: Job) -> int:
         console.print(HEADING, style="bold")
 
     def show(step: Step, result: Result) -> None:
+        if step.number == 0:
+            print_remarks(source.label, result.notes)
         if not job.quiet and step.number % every == 0:
             console.print(step_line(step), markup=False)
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
 from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.many import run_given
-from cuanto.cli.show import count, print_heading
+from cuanto.cli.show import basis_text, count, print_heading
 from cuanto.errors import CuantoError
 from cuanto.files import write_text
 
@@ -123,7 +123,7 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         search = Search(source.molecule, model.method, model.basis, settings, dict(model.keywords))
         if search.surface.method.lower() in SEMIEMPIRICAL:
             refuse_files(job, outputs, ("molden",), search.surface.method)
-        basis = "" if model.basis is None else f"/{model.basis}"
+        basis = basis_text(model.basis, source.molecule)
         heading = partial(print_heading, console, source.molecule, model.method, basis)
         journal = Path(f"{outputs['trajectory']}.journal")
         known = search.record_in(journal, outputs["trajectory"])
@@ -195,6 +195,7 @@ def print_end(
 ) -> None:
     """Print the points of a scan or path, the energy, and whether it converged."""
     steps = count(outcome.iterations, "step")
+    print_remarks(label, outcome.result.notes)
     if quiet:
         verdict = "" if outcome.converged else ", NOT converged"
         print_text(console, f"{label} {outcome.energy:.9f} Hartree{verdict}")

@@ -13,13 +13,14 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from cuanto.cli.arguments import Threads, Verbose, examples
+from cuanto.cli.arguments import Quiet, Threads, Verbose, examples
 from cuanto.cli.calculate import COUNTERPOISE, OUTPUTS, STDOUT, TASKS, Job, run_job
 from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
 from cuanto.cli.counterpoise import checked_division
 from cuanto.cli.frequencies import DEFAULT_OUTPUTS as FREQUENCIES_OUTPUTS
 from cuanto.cli.frequencies import Analysis, run_frequencies
 from cuanto.cli.job_settings import frequencies_settings, md_settings
+from cuanto.cli.lines import in_a_job
 from cuanto.cli.md import DEFAULT_OUTPUTS as MD_OUTPUTS
 from cuanto.cli.md import run_md
 from cuanto.cli.optimize import DEFAULT_OUTPUTS as OPTIMIZE_OUTPUTS
@@ -80,7 +81,7 @@ def run(
         bool, typer.Option("--anywhere", help="Let the job read and write outside its own folder.")
     ] = False,
     template: Annotated[bool, typer.Option("--template", help="Print a job to start from.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the energies only.")] = False,
+    quiet: Quiet = False,
     threads: Threads = None,
     verbose: Verbose = False,
 ) -> None:
@@ -92,6 +93,7 @@ def run(
         raise InputError("give a job such as job.toml; `cuanto run --template` prints one to start from")
     from cuanto.interfaces.keywords import errors_about
 
+    in_a_job.set(True)
     with errors_about(str(job)):
         status = run_task(read_job(job, anywhere, quiet))
     if status:

@@ -13,10 +13,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_notes, print_text
 from cuanto.log import logger
+from cuanto.options import errors_about_option
 
 if TYPE_CHECKING:
+    from cuanto.basis import Basis
     from cuanto.interaction import CounterpoiseResult
     from cuanto.methods import Result
     from cuanto.motion.optimize import OptimizationResult
@@ -37,7 +39,6 @@ SHORTEST_STEP = 0.005
 """Seconds; faster steps are not printed."""
 SHORTEST_LINE = 1.0
 """Seconds; faster parts of a gradient have no line of their own."""
-CONVERGENCE_HINT = "try -o max_iterations=..., level_shift=0.3 or damping=0.5"
 
 
 class IterationTable:
@@ -109,6 +110,18 @@ class IterationTable:
         print_text(self.console, "".join(cells).rstrip())
 
 
+def basis_text(basis: Basis | str | None, molecule: Molecule) -> str:
+    """A basis for the heading; s and p functions are the same, whether spherical or Cartesian."""
+    from cuanto.basis import Basis
+
+    if basis is None:
+        return ""
+    with errors_about_option("basis"):
+        orbital = basis if isinstance(basis, Basis) else Basis(basis, molecule)
+    kind = "" if orbital.l_max < 2 else ", spherical" if orbital.spherical else ", Cartesian"
+    return f"/{orbital.name}, {orbital.nbf} functions{kind}"
+
+
 def print_heading(console: Console, molecule: Molecule, method: str, basis: str) -> None:
     """Print what is computed: molecule, charge, multiplicity, method and basis."""
     named = molecule.name.isprintable() and 0 < len(molecule.name) <= MAX_NAME
@@ -125,6 +138,7 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
 
 def print_summary(console: Console, result: Result, driver: str = "energy") -> None:
     """Print energies by term, frontier orbitals, dipole, charges, spin, and whether it converged; with -v, timings."""
+    from cuanto.methods.hints import convergence_advice
     from cuanto.methods.summary import LAST_ENERGY, summary_rows
 
     rows = list(summary_rows(result, gradient=driver == "gradient"))
@@ -133,8 +147,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     for name, value, unit in rows:
         line = f" {name:<{names}}  {value:>{values}}  {unit}".rstrip()
         print_text(console, line, "bold" if name == bold else "")
-    for line in (*_lines(result, driver), *result.notes):
-        print_text(console, f" {line}", "dim")
+    print_notes(console, (*_lines(result, driver), *result.notes))
     iterations = count(result.iterations, "iteration")
     if result.converged:
         console.print(f"converged in {iterations}", style="bold green")
@@ -143,8 +156,7 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     line = f"NOT converged in {iterations}: "
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
-    line += CONVERGENCE_HINT
-    print_error(line)
+    print_error(f"{line}{convergence_advice(result.options)}")
 
 
 def count(number: int, what: str) -> str:

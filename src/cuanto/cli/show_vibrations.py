@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cuanto.cli.lines import print_error, print_text
+from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
 from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, labe
         if note.startswith(WARNING):
             print_error(note)
         elif not quiet:
-            print_text(console, f" {note}", "dim")
+            print_notes(console, [note])
+    if vibrations.result is not None:
+        print_remarks(label, vibrations.result.notes)
 
 
 def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:

@@ -6,40 +6,18 @@ recognised by class name and attributes.
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
-_THREADS = "give the number of threads with --threads, such as --threads 4"
-_SOLVENT = (
-    "solvent models are not implemented; add molecules of the solvent to the file, or surround the molecule with point "
-    "charges (e, and positions in Bohr): -o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"
-)
-_MULTIPLICITY = "give the multiplicity 2S + 1 with --multiplicity, such as 3 for two unpaired electrons"
-_UNRESTRICTED = "put a u before the method, such as -m uhf or -m ub3lyp"
-_ITERATIONS = "give the largest number of iterations as an option, such as -o max_iterations=200"
-ADVICE = {
-    **dict.fromkeys(("--nthreads", "--nprocs", "--nproc", "--ncores", "--cores", "--cpus"), _THREADS),
-    **dict.fromkeys(("--spin", "--unpaired", "--nopen", "--uhf-electrons"), _MULTIPLICITY),
-    **dict.fromkeys(("--solvent", "--solvation", "--pcm", "--cpcm", "--smd", "--alpb", "--gbsa", "--cosmo"), _SOLVENT),
-    **dict.fromkeys(("--unrestricted", "--uhf", "--uks"), _UNRESTRICTED),
-    **dict.fromkeys(("--functional", "--xc", "--theory"), "give the functional with --method, such as -m pbe0"),
-    **dict.fromkeys(("--memory", "--mem"), "give the memory with --max-memory, such as 4GB"),
-    **dict.fromkeys(("--gpu", "--cuda"), "choose the device with --backend cuda"),
-    **dict.fromkeys(("--opt", "--optimize"), "use `cuanto optimize`"),
-    **dict.fromkeys(("--freq", "--frequencies", "--hessian"), "use `cuanto frequencies`"),
-    **dict.fromkeys(("--output", "--out-file"), "results are written with --json, --molden, --report or --out"),
-    **dict.fromkeys(("--dispersion", "--d3", "--d4"), "add -d3bj or -d4 to the method, such as -m b3lyp-d4"),
-    **dict.fromkeys(("--maxiter", "--max-iter", "--max-iterations", "--maxcycle", "--max-cycle"), _ITERATIONS),
-    **dict.fromkeys(("-c", "--chrg"), "give the charge with --charge"),
-    **dict.fromkeys(("--nosym", "--symmetry"), "energies do not use symmetry: leave it out"),
-}
-"""What would work instead of options of other programs."""
+from cuanto.advice import advice_about
+from cuanto.options import SIMILARITY
 
 COMMANDS = {
     **dict.fromkeys(("sp", "singlepoint", "single-point", "scf", "hf", "dft"), "energy"),
     **dict.fromkeys(("grad", "force", "forces", "engrad"), "gradient"),
     **dict.fromkeys(("geomopt", "minimize", "minimise"), "optimize"),
-    **dict.fromkeys(("vib", "vibrations", "hessian", "hess"), "frequencies"),
+    **dict.fromkeys(("vib", "vibrations", "hessian", "hess", "ir", "thermo"), "frequencies"),
     **dict.fromkeys(("dynamics", "aimd"), "md"),
 }
 """Commands by the names that they have in other programs."""
@@ -81,11 +59,18 @@ def _missing(error: Any) -> str:
 
 def _no_such_option(error: Any) -> str:
     name = str(getattr(error, "option_name", ""))
-    if name.lower() in ADVICE:
-        return f"there is no option {name}: {ADVICE[name.lower()]}"
-    close = sorted(getattr(error, "possibilities", None) or ())
+    if (advice := advice_about(name)) is not None:
+        return f"there is no option {name}: {advice}"
+    close = [one for one in sorted(getattr(error, "possibilities", None) or ()) if _resembles(one, name)]
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
-    return f"there is no option {getattr(error, 'option_name', '')}{hint}"
+    return f"there is no option {name}{hint}"
+
+
+def _resembles(known: str, given: str) -> bool:
+    """Whether one begins like the other, or most letters are the same; typer suggests less similar options too."""
+    known, given = (one.lstrip("-").replace("_", "-").lower() for one in (known, given))
+    similarity = difflib.SequenceMatcher(None, known, given).ratio()
+    return known.startswith(given) or given.startswith(known) or similarity >= SIMILARITY
 
 
 def _needs_value(error: Any) -> str:
@@ -135,6 +120,8 @@ def _other(error: Any) -> str:
             return f"there is no command {found[1]!r}: use `cuanto {COMMANDS[found[1].lower()]}`"
         if _MOLECULE.fullmatch(found[1]):
             return f"a command is missing before {found[1][:40]!r}: for the energy, use `cuanto energy {found[1][:40]}`"
+        if (advice := advice_about(found[1])) is not None:
+            return f"there is no command {found[1]!r}: {advice}"
         close = _WORD.findall(found[2])
         return f"there is no command {found[1][:40]!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):

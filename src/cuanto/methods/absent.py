@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from cuanto.errors import InputError
+from cuanto.functionals import get_functional
+from cuanto.terms.dispersion import METHODS as PARAMETRISED
 
 DAMPING = "cuanto has D3 with Becke-Johnson damping (-d3bj) and D4 (-d4)"
+EXAMPLE = "b3lyp-d3bj"
+"""In advice, replaced by the functional that was given."""
 FUNCTIONAL = "`cuanto functionals` lists the available ones"
 CORRELATION = (
     "wave-function correlation; use a functional such as b3lyp-d4 or wb97x, hf, or a semiempirical method such as pm6"
@@ -38,8 +43,11 @@ ABSENT = (
     ),
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),
-    (r".*-(d2|d3zero|d3\(0\)|d3\(zero\)|d3m|d3m\(?bj\)?|mbd|ts|xdm)", DAMPING),
-    (r".+-d3", f"name its damping: {DAMPING}, for example b3lyp-d3bj"),
+    (
+        r"(?P<functional>.+)-(d2|d3zero|d3\(0\)|d3\(zero\)|d3m|d3m\(?bj\)?|mbd|ts|xdm)",
+        f"{DAMPING}, for example {EXAMPLE}",
+    ),
+    (r"(?P<functional>.+)-d3", f"name its damping: {DAMPING}, for example {EXAMPLE}"),
     (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)", "use mndo, am1, pm3, pm6 or rm1"),
     (r"(pm7|pm6-(d3h4|dh\+|d3|dh2x?)|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)", "use pm6, rm1 or am1"),
     (r"(hse0?[36]|lc-.*|m05(-2x)?|m06(-hf)?|m11(-l)?|mn1[25](-s?x?l?)?|sogga.*|n12.*|b97(-[123])?|b98)", FUNCTIONAL),
@@ -52,5 +60,17 @@ def require_implemented(method: str) -> None:
     """Refuse a method that is known to be missing."""
     plain = method.strip().lower()
     for pattern, advice in ABSENT:
-        if re.fullmatch(pattern, plain):
+        if found := re.fullmatch(pattern, plain):
+            if functional := found.groupdict().get("functional"):
+                advice = advice.replace(EXAMPLE, _with_damping(functional))
             raise InputError(f"not implemented: {method.strip()}; {advice}")
+
+
+def _with_damping(functional: str) -> str:
+    """The functional, or Hartree-Fock, with D3(BJ); an example if it has no parameters."""
+    with suppress(InputError):
+        plain = functional.removeprefix("u")
+        name = "hf" if plain in ("hf", "rhf") else get_functional(plain).name
+        if name in PARAMETRISED["d3bj"]:
+            return f"{functional}-d3bj"
+    return EXAMPLE

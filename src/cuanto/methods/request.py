@@ -57,10 +57,13 @@ class Request:
         molecule: Molecule | str | os.PathLike[str],
         method: str = DEFAULT_METHOD,
         basis: BasisChoice | Basis | None = None,
+        *,
+        charge: int | None = None,
+        multiplicity: int | None = None,
         **given: Any,
     ) -> Request:
         """Check the arguments of `cuanto.energy`."""
-        molecule = Molecule.of(molecule)
+        molecule = Molecule.of(molecule, charge, multiplicity)
         checked = check(method, basis, given)
         with errors_about_option("method"):
             model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
@@ -120,7 +123,7 @@ def _check_guess(guess: object, method: str, kind: str) -> None:
         if not isinstance(guess, Result) and guess != "sad":
             raise InputError(f"{method} starts from neutral atoms or a semiempirical result, not {guess!r}")
     elif not isinstance(guess, (os.PathLike, Orbitals, Result)) and guess not in GUESSES:
-        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or give a result")
+        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or give a result (restart)")
 
 
 def _surroundings(options: CalculationOptions) -> Surroundings:

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from cuanto.arrays import Array
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import REMARKS, CuantoError, InputError
 from cuanto.units import HARTREE_IN_EV, QUADRUPOLE_IN_DEBYE_ANGSTROM
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _heading(result: Result) -> str:
 
 def _remarks(result: Result) -> list[str]:
     """Notes that ask for attention."""
-    return [note for note in result.notes if note.startswith(("hint", "WARNING"))]
+    return [note for note in result.notes if note.startswith(REMARKS)]
 
 
 def _available_rows(result: Result) -> Iterator[Row]:

@@ -314,19 +314,22 @@ def remove_overall_motion(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
 
 
 def dynamics(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     steps: int = 100,
     settings: DynamicsSettings | None = None,
     trajectory: str | os.PathLike[str] | None = None,
     on_step: Callable[[Step, Result], object] | None = None,
     **options: Any,
 ) -> DynamicsResult:
-    """Move the atoms of a molecule for some steps; `options` are those of `cuanto.energy`.
+    """Move the atoms of a molecule for some steps; other arguments are those of `cuanto.energy`.
 
     With the path of a `trajectory` (extended XYZ), a run that was interrupted continues.
     """
-    surface = Surface(Molecule.of(molecule), method, basis, points=EXTRAPOLATION_STEPS, **options)
+    molecule = Molecule.of(molecule, charge, multiplicity)
+    surface = Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options)
     return Dynamics(surface, settings or DynamicsSettings(), trajectory).run(steps, on_step)

@@ -20,10 +20,12 @@ CONDITIONS = tuple(one.name for one in fields(Conditions))
 
 
 def frequencies(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     isotopes: Isotopes | None = None,
     step: float = STEP,
     symmetry: bool | None = None,
@@ -36,6 +38,7 @@ def frequencies(
 ) -> Vibrations:
     """Compute the Hessian of a molecule from gradients of displaced geometries, its vibrations and thermochemistry.
 
+    `molecule`, `charge` and `multiplicity` as in `cuanto.energy`.
     `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949}.
     `step`: displacement of the atoms, Bohr. `symmetry`: derive gradients of equivalent displacements from each other
     (None: if the grid of a functional allows it, and not with point charges or a field).
@@ -48,7 +51,7 @@ def frequencies(
     `options`: those of `cuanto.energy`, and `temperature` (K), `pressure` (atm), `scale`, `symmetry_number`,
     `degeneracy`, `entropy` and `cutoff` of thermochemistry (see `cuanto.motion.thermochemistry.Conditions`).
     """
-    molecule = Molecule.of(molecule)
+    molecule = Molecule.of(molecule, charge, multiplicity)
     conditions = Conditions(**{name: options.pop(name) for name in CONDITIONS if name in options})
     work = Work(workers=workers, scheduler=scheduler, journal=journal, on_task=on_task)
 

@@ -123,10 +123,12 @@ OnStep = Callable[[Step], object]
 
 
 def optimize(
-    molecule: Molecule,
+    molecule: Molecule | str | os.PathLike[str],
     method: str = "hf",
     basis: BasisChoice | Basis | None = None,
     *,
+    charge: int | None = None,
+    multiplicity: int | None = None,
     settings: Settings | None = None,
     trajectory: str | os.PathLike[str] | None = None,
     journal: str | os.PathLike[str] | None = None,
@@ -135,6 +137,7 @@ def optimize(
 ) -> OptimizationResult:
     """Optimise the geometry of a molecule; needs geomeTRIC (`pip install 'cuanto[motion]'`).
 
+    `molecule`, `charge` and `multiplicity` as in `cuanto.energy`.
     `keywords`: fields of `cuanto.motion.settings.Settings` (convergence, freeze, set, scan, ts, irc, pre, hessian,
     coordinates, max_steps, trust) and options of `cuanto.energy`. `trajectory`: an extended XYZ file that grows by one
     frame per step. `journal`: a file from which the same call continues after an interruption. `on_step` is called with
@@ -143,7 +146,7 @@ def optimize(
     if settings is None:
         given = {name: keywords.pop(name) for name in list(keywords) if name in Settings.__dataclass_fields__}
         settings = Settings.of(**given)
-    search = Search(Molecule.of(molecule), method, basis, settings, keywords)
+    search = Search(Molecule.of(molecule, charge, multiplicity), method, basis, settings, keywords)
     search.record_in(journal, trajectory)
     return search.run(on_step or (lambda step: None))
 

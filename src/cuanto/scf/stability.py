@@ -69,7 +69,12 @@ class Mode:
 def stability_note(curvature: float, terms: Sequence[Term]) -> str:
     """Note for a result about the stability of a state with this lowest curvature (Hartree)."""
     error = max((term.curvature_error for term in terms), default=0.0)
-    verdict = "stable" if curvature > min(UNSTABLE_CURVATURE, -error) else "NOT a minimum"
+    stable = curvature > min(UNSTABLE_CURVATURE, -error)
+    if not stable and curvature > CLEARLY_UNSTABLE:
+        # Where the energy rises with the fourth power of an angle, the gain is about the curvature squared.
+        flat = "the energy surface is flat there, and following it gains almost nothing"
+        return f"internal stability: lowest curvature {curvature:.1e} Hartree: {flat}"
+    verdict = "stable" if stable else "NOT a minimum"
     within = " (zero within the error of the grid)" if abs(curvature) < error else ""
     return f"internal stability: {verdict}, lowest curvature {curvature:.4f} Hartree{within}"
 

@@ -97,16 +97,17 @@ class Division:
 
 def _read_division(given: Any) -> list[int] | list[list[int]]:
     """Numbers of atoms, or lists of atoms, from any of the forms that people write."""
+    typed = given
     if isinstance(given, str):
         given = _read_text(given)
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or len(given) < 2:
-        raise InputError(f"counterpoise needs two or more fragments, {EXAMPLES}, not {quote(given)}")
+        raise InputError(f"counterpoise needs two or more fragments, {EXAMPLES}, not {quote(typed)}")
     if all(_is_whole(one) and one > 0 for one in given):
         return [int(one) for one in given]
     found = []
     for one in given:
         if isinstance(one, (str, bytes)) or not isinstance(one, Sequence) or not one or not all(map(_is_whole, one)):
-            raise InputError(f"counterpoise needs fragments {EXAMPLES}, not {quote(given)}")
+            raise InputError(f"counterpoise needs fragments {EXAMPLES}, not {quote(typed)}")
         found.append([int(a) for a in one])
     return found
 

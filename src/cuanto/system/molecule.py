@@ -136,22 +136,36 @@ class Molecule:
         return cls(atoms.get_chemical_symbols(), positions, charge, multiplicity, str(getattr(atoms, "symbols", "")))
 
     @classmethod
-    def of(cls, given: Any) -> "Molecule":
-        """Molecule from a Molecule, the name or the text of a file, `smiles:CCO`, or ASE's Atoms."""
+    def of(cls, given: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
+        """Molecule from a Molecule, the name or the text of a file, `smiles:CCO`, or ASE's Atoms.
+
+        Charge and multiplicity override those of a file or of Atoms; a Molecule must have them already.
+        """
         if isinstance(given, cls):
+            given._require(charge, multiplicity)
             return given
         if isinstance(given, str) and given.lower().startswith("smiles:"):
-            return cls.from_smiles(given[len("smiles:") :])
+            return cls.from_smiles(given[len("smiles:") :], charge, multiplicity)
         if isinstance(given, str) and "\n" in given:
-            return cls.from_text(given)
+            return cls.from_text(given, charge, multiplicity)
         if isinstance(given, str | os.PathLike):
-            return cls.from_file(given)
+            return cls.from_file(given, charge, multiplicity)
         if hasattr(given, "get_chemical_symbols") and hasattr(given, "get_positions"):
-            return cls.from_ase(given)
+            return cls.from_ase(given, charge, multiplicity)
         raise InputError(
             f"{type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO or "
             "ASE's Atoms"
         )
+
+    def _require(self, charge: int | None, multiplicity: int | None) -> None:
+        """Refuse a charge or multiplicity that differs from that of the molecule."""
+        given = {"charge": charge, "multiplicity": multiplicity}
+        if wrong := {name: value for name, value in given.items() if value not in (None, getattr(self, name))}:
+            wanted = ", ".join(f"{name}={value}" for name, value in wrong.items())
+            raise InputError(
+                f"charge and multiplicity belong to the Molecule, which has charge {_signed(self.charge)} and "
+                f"multiplicity {self.multiplicity}: make one with Molecule(old.symbols, old.R_ax, {wanted})"
+            )
 
     def to_xyz(self, path: str | os.PathLike[str] | None = None) -> str:
         """Text of an XYZ file (Angstrom) with charge and multiplicity, written to `path` if one is given."""

@@ -1,0 +1,78 @@
+"""Advice about options that cuanto does not have, under the names that they have in other programs.
+
+Options in these texts are written as in Python and in job files, `multiplicity=3`; the command line prints them as
+flags, `--multiplicity 3`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_THREADS = (
+    "give the number of threads with --threads 4 on the command line, elsewhere in the environment variable "
+    "CUANTO_THREADS"
+)
+_JOBS = f"{_THREADS}; many molecules are computed in parallel with --out and --workers, in Python by cuanto.energies"
+_SOLVENT = (
+    "solvent models are not implemented; add molecules of the solvent to the file, or surround the molecule with point "
+    "charges (e, and positions in Bohr): point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]"
+)
+_MULTIPLICITY = "give the multiplicity 2S + 1, such as multiplicity=3 for two unpaired electrons"
+_UNRESTRICTED = "put a u before the method, such as method='uhf' or method='ub3lyp'"
+_ITERATIONS = "give the largest number of iterations as an option, such as max_iterations=200"
+_CONVERGENCE = "give the thresholds of the SCF, such as energy_tolerance=1e-10 and gradient_tolerance=1e-7"
+_FITTED = "density fitting is the default; fitting='j' fits only J, fitting='none' nothing"
+_EXCITED = (
+    "excited states are not implemented; cuanto computes the lowest state of each multiplicity, for example the lowest "
+    "triplet with multiplicity=3"
+)
+_SCAN = "write `cuanto optimize FILE --scan 'distance 1 2 1.0 2.0 11'`, or scan='distance 1 2 1.0 2.0 11' in Python"
+_TS = "write `cuanto optimize FILE --ts`, or cuanto.optimize(..., ts=True) in Python"
+_IRC = "write `cuanto optimize FILE --ts --irc`, or cuanto.optimize(..., ts=True, irc=True) in Python"
+_NEB = (
+    "nudged elastic bands are not implemented; scan a coordinate with `cuanto optimize FILE --scan ...`, then search "
+    "for the transition state from its highest point with `cuanto optimize FILE --ts`"
+)
+_ECP = "core potentials come with the basis: choose one that has them, such as basis='def2-svp' or basis='lanl2dz'"
+_FILES = (
+    "results are written with --json, --molden, --report or --out on the command line, and by result.save('a.json') in "
+    "Python"
+)
+_DISPERSION = "add -d3bj or -d4 to the method, such as method='b3lyp-d4'"
+ADVICE = {
+    **dict.fromkeys(("threads", "nthreads", "nprocs", "nproc", "ncores", "cores", "cpus", "ncpus", "t", "n"), _THREADS),
+    **dict.fromkeys(("jobs", "njobs", "j", "np"), _JOBS),
+    **dict.fromkeys(("spin", "unpaired", "nopen", "uhfelectrons", "mult"), _MULTIPLICITY),
+    **dict.fromkeys(("solvent", "solvation", "pcm", "cpcm", "smd", "alpb", "gbsa", "cosmo"), _SOLVENT),
+    **dict.fromkeys(("unrestricted", "uhf", "uks"), _UNRESTRICTED),
+    **dict.fromkeys(("functional", "xc", "theory"), "give the functional as the method, such as method='pbe0'"),
+    **dict.fromkeys(("basisset", "bas"), "give the basis as basis='def2-svp'"),
+    **dict.fromkeys(("memory", "mem"), "give the memory in bytes, such as max_memory=4e9"),
+    **dict.fromkeys(("gpu", "cuda", "device"), "choose the device with backend='cuda' or backend='cpu'"),
+    **dict.fromkeys(("opt", "optimize"), "use cuanto.optimize, on the command line `cuanto optimize`"),
+    **dict.fromkeys(
+        ("freq", "frequencies", "hessian"), "use cuanto.frequencies, on the command line `cuanto frequencies`"
+    ),
+    **dict.fromkeys(("output", "outfile"), _FILES),
+    **dict.fromkeys(("dispersion", "disp", "d3", "d3bj", "d4"), _DISPERSION),
+    **dict.fromkeys(("maxiter", "maxcycle"), _ITERATIONS),
+    **dict.fromkeys(("conv", "convergence", "scfconv", "econv", "tol", "thresh"), _CONVERGENCE),
+    **dict.fromkeys(("c", "chrg"), "give the charge as charge=-1"),
+    **dict.fromkeys(("nosym", "symmetry"), "energies do not use symmetry: leave it out"),
+    **dict.fromkeys(("ri", "rij", "rijk", "rijcosx", "df", "densityfit", "densityfitting"), _FITTED),
+    **dict.fromkeys(("nori", "nodf"), "density fitting is switched off with fitting='none'"),
+    "smiles": "give the SMILES in place of a file, with smiles: before it, such as smiles:CCO",
+    **dict.fromkeys(("ecp", "pseudo", "pseudopotential"), _ECP),
+    **dict.fromkeys(("nroots", "nstates", "roots", "td", "tddft", "tda", "cis", "excited", "uvvis"), _EXCITED),
+    "scan": _SCAN,
+    **dict.fromkeys(("ts", "optts"), _TS),
+    "irc": _IRC,
+    "neb": _NEB,
+    "nmr": "magnetic properties are not implemented; `cuanto energy` and `cuanto frequencies` print what is",
+}
+"""What would work instead, by the name of an option (or command) in lower case without - and _."""
+
+
+def advice_about(name: str) -> str | None:
+    """What would work instead of an option or command of another program; None if it is not known."""
+    return ADVICE.get(re.sub(r"[-_]", "", name.lower()))
