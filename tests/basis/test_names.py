@@ -9,7 +9,6 @@ import pytest
 from cuanto import Basis, Molecule
 from cuanto.basis.auxiliary import auxiliary_basis
 from cuanto.basis.names import canonical_name, split_names
-from cuanto.errors import InputError
 
 WATER = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
 
@@ -66,16 +65,6 @@ def test_a_calculation_accepts_them() -> None:
 )
 def test_sets_by_element(text: str, parts: dict[str, str] | None) -> None:
     assert split_names(text) == parts
-
-
-@pytest.mark.parametrize("symbol", ["I", "La", "Rn", "U", "Og"])
-def test_advice_needs_no_relativity(symbol: str) -> None:
-    """All-electron sets for X2C or Dirac-Coulomb Hamiltonians give wrong bond energies without these."""
-    with pytest.raises(InputError, match=r"has no functions for .* would work") as refused:
-        Basis("6-31g", Molecule([symbol], [[0, 0, 0]]))
-    advice = str(refused.value).lower()
-    assert not any(word in advice for word in ("x2c", "ano", "dyall", "dkh", "sarc"))
-    assert Basis(advice.split("; ")[1].split(",")[0].split(" ")[0], Molecule([symbol], [[0, 0, 0]])).nbf > 0
 
 
 def test_a_mixed_basis_in_one_text(tmp_path: Path) -> None:

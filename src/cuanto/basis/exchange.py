@@ -15,11 +15,6 @@ from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
-WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
-"""Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
-MAX_NAMED = 3
-"""Largest number of sets that a message names."""
-
 
 def _package() -> Any:
     try:
@@ -79,15 +74,6 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     if close:
         hint = f"did you mean {' or '.join(repr(names[c]) for c in close)}?"
     return InputError(f"unknown basis {quote(name)}; {hint}")
-
-
-def sets_with(symbols: Iterable[str]) -> list[str]:
-    """The first wide sets that have all these elements; for hints in messages, so it never fails."""
-    wanted = set(symbols)
-    try:
-        return [name for name in WIDE_SETS if wanted <= elements_of(name)][:MAX_NAMED]
-    except MissingDependencyError:
-        return []
 
 
 def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) -> ElementTable:

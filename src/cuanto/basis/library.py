@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from cuanto.basis import exchange
+from cuanto.basis import advice, exchange
 from cuanto.basis.formats import read_basis_file
 from cuanto.basis.names import canonical_name, split_names
 from cuanto.basis.table import ElementTable
@@ -73,8 +73,9 @@ def _with_canonical_name(source: BasisSource) -> BasisSource:
     return source if is_file(source) or not isinstance(source, str) else canonical_name(source)
 
 
-def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
-    """Tables of all these elements from one name or file."""
+def element_tables(source: BasisSource, symbols: Iterable[str], relativistic: bool = False) -> dict[str, ElementTable]:
+    """Tables of all these elements from one name or file; if some are missing, the error suggests other sets, those
+    for X2C if `relativistic`."""
     symbols, name = list(symbols), os.fspath(source)
     if is_file(source):
         name = os.path.expanduser(name)
@@ -85,7 +86,7 @@ def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, Ele
     if lacking and is_file(source):
         raise InputError(f"basis file {quote(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
-        raise _lacking_error(name, lacking, symbols)
+        raise _lacking_error(name, lacking, symbols, relativistic)
     return {symbol: tables[symbol] for symbol in symbols}
 
 
@@ -132,9 +133,9 @@ def _shipped(name: str) -> dict[str, ElementTable]:
     return read_basis_file(path) if os.path.isfile(path) else {}
 
 
-def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
+def _lacking_error(name: str, lacking: list[str], symbols: list[str], relativistic: bool) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
     message = f"basis {quote(name)} has no functions for {', '.join(lacking)}"
-    others = exchange.sets_with(symbols)
+    others = advice.alternatives(name, symbols, lacking, relativistic)
     return InputError(f"{message}; {', '.join(others)} would work" if others else message)
