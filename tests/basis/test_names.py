@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from cuanto import Basis, Molecule
+from cuanto.basis import exchange
 from cuanto.basis.auxiliary import auxiliary_basis
 from cuanto.basis.names import canonical_name, split_names
+from cuanto.errors import InputError
 
 WATER = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
 
@@ -20,9 +22,11 @@ WATER = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.
         ("6-31+G(d,p)", "6-31+g**"),
         ("6-311++G(d,p)", "6-311++g**"),
         ("631g*", "6-31g*"),
+        ("6-31Gd", "6-31g*"),
+        ("6-31+Gdp", "6-31+g**"),
         ("def2svp", "def2-svp"),
         ("def2TZVP", "def2-tzvp"),
-        ("madef2-svp", "ma-def2-svp"),
+        ("def2-SV(P)", "def2-SV(P)"),
         ("ccpvdz", "cc-pvdz"),
         ("aug-ccpVTZ", "aug-cc-pvtz"),
         ("sto3g", "sto-3g"),
@@ -31,7 +35,22 @@ WATER = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.
 )
 def test_other_spellings(typed: str, usual: str) -> None:
     assert canonical_name(typed) == usual
-    assert canonical_name(usual) == usual
+    assert canonical_name(usual) == usual and exchange.knows(usual)
+
+
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("madef2-svp", "def2-svpd"),
+        ("ma-def2-TZVPP", "def2-tzvppd"),
+        ("ma-def2-sv(p)", "def2-svpd"),
+        ("minix", "MINI"),
+    ],
+)
+def test_well_known_sets_that_the_exchange_lacks(typed: str, instead: str) -> None:
+    with pytest.raises(InputError, match=rf"unknown basis .*[uU]se {instead}, ") as refused:
+        Basis(typed, WATER)
+    assert exchange.knows(instead) and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

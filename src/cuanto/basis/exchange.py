@@ -67,6 +67,8 @@ def exchange_table(name: str, symbol: str) -> ElementTable:
 
 def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     """Make the error for an unknown name; it suggests similar ones."""
+    if hint := _absent_set(name.strip().lower()):
+        return InputError(f"unknown basis {quote(name)}; {hint}")
     names = {entry["display_name"].lower(): entry["display_name"] for entry in _catalogue().values()}
     names.update({other.lower(): other for other in others})
     close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.6)
@@ -74,6 +76,16 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     if close:
         hint = f"did you mean {' or '.join(repr(names[c]) for c in close)}?"
     return InputError(f"unknown basis {quote(name)}; {hint}")
+
+
+def _absent_set(name: str) -> str | None:
+    """What to use instead of a well-known set that the Basis Set Exchange lacks."""
+    if name.startswith("ma-def2-"):
+        larger = f"{name.removeprefix('ma-')}d"
+        return f"use {larger if knows(larger) else 'def2-svpd'}, which has diffuse functions as well, or a basis file"
+    if name == "minix":
+        return "the basis of HF-3c is not in the Basis Set Exchange: use MINI, or def2-svp for elements beyond argon"
+    return None
 
 
 def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) -> ElementTable:
