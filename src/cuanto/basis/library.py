@@ -1,7 +1,7 @@
 """Sources of basis sets: files, the folders of CUANTO_BASIS_PATH, the package's data, the Basis Set Exchange.
 
 A set `6-31G**` is looked for as `6-31gss.O.nw` (one element) and `6-31gss.nw` (many) in every folder: lower
-case, `s` for `*`, `p` for `+`. The first source that has the element wins.
+case, `s` for `*`, `p` for `+`; likewise with the suffixes .gbs and .json. The first source that has the element wins.
 """
 
 import os
@@ -19,6 +19,9 @@ from cuanto.system.text import quote
 
 SEARCH_PATH = "CUANTO_BASIS_PATH"
 FILE_SUFFIXES = (".nw", ".nwchem", ".gbs", ".g94", ".json", ".bas", ".basis", ".txt")
+
+FOLDER_SUFFIXES = (".nw", ".gbs", ".json")
+"""Suffixes of files in the folders of CUANTO_BASIS_PATH, in the order of the search."""
 
 BasisSource = str | os.PathLike[str]
 BasisChoice = BasisSource | Mapping[str, BasisSource]
@@ -116,8 +119,8 @@ def _file_name(name: str) -> str:
 
 def _folder_files(name: str, symbol: str) -> Iterable[Path]:
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
-        for ending in (f".{symbol}.nw", ".nw"):
-            path = os.path.join(folder, _file_name(name) + ending)
+        for ending in (part + suffix for part in (f".{symbol}", "") for suffix in FOLDER_SUFFIXES):
+            path = os.path.join(folder, _file_name(canonical_name(name)) + ending)
             if folder and os.path.isfile(path):
                 yield Path(path)
 
