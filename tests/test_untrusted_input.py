@@ -98,8 +98,9 @@ def test_a_qcschema_input_may_name_its_own_files(folder: Path, monkeypatch: pyte
 # --------------------------------------------------------------------------------------------- keys of the journal
 
 
+@pytest.mark.parametrize("suffix", [".nw", ".gbs", ".json"])  # the format is recognised by the content
 def test_an_edited_set_of_the_search_path_is_another_calculation(
-    tmp_path: Path, hydrogen: cuanto.Molecule, monkeypatch: pytest.MonkeyPatch
+    suffix: str, tmp_path: Path, hydrogen: cuanto.Molecule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(tmp_path))
 
@@ -110,13 +111,13 @@ def test_an_edited_set_of_the_search_path_is_another_calculation(
         return [key(), key("sto-3g", auxbasis="mine"), key("sto-3g")]
 
     missing = keys()
-    (tmp_path / "mine.nw").write_text(MINIMAL)
+    (tmp_path / f"mine{suffix}").write_text(MINIMAL)
     before = keys()
     assert before[:2] != missing[:2] and before == keys()
-    (tmp_path / "mine.nw").write_text("H S\n 1.1 1.0\n")
+    (tmp_path / f"mine{suffix}").write_text("H S\n 1.1 1.0\n")
     after = keys()
     assert after[0] != before[0] and after[1] != before[1] and after[2] == before[2]
-    (tmp_path / "mine.O.nw").write_text("O S\n 1.1 1.0\n")  # a set for an element that the molecule lacks
+    (tmp_path / f"mine.O{suffix}").write_text("O S\n 1.1 1.0\n")  # a set for an element that the molecule lacks
     assert keys() == after
 
 

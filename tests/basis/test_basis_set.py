@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pyscf import gto
 
-from cuanto.basis import Basis, Shell, exchange, unit_norm_factors
+from cuanto.basis import Basis, Shell, exchange, library, unit_norm_factors
 from cuanto.basis.formats import parse_basis, read_basis_file
 from cuanto.basis.shell import normalised_coefficients, tabulated_coefficients
 from cuanto.errors import InputError, MissingDependencyError
@@ -258,6 +258,10 @@ BAD_FILES = {
     "empty": ("", "no basis set found"),
     "words": ("hello world\n", "line 1: unknown element 'hello'"),
     "three words": ("H S 3 1.0\n", "line 1: expected 'element shelltype' or numbers"),
+    "Turbomole": (
+        "$basis\n*\nh sto-3g\n*\n 3 s\n",
+        "found '\\$basis'; basis files are in NWChem's, Gaussian's or the B",
+    ),
     "row first": ("1.0 1.0\n", "line 1: a row of numbers before"),
     "no rows": ("H S\nH P\n1.0 1.0\n", "line 2: a shell needs rows"),
     "no rows at the end": ("H S\n1.0 1.0\nH P\n", "at the end: a shell needs rows"),
@@ -355,6 +359,19 @@ def test_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The columns of the file, not those of the Basis Set Exchange: the first function is the primitive.
     hydrogen = Basis("cc-pvtz", atom("H")).shells[0]
     assert np.count_nonzero(hydrogen.coefficients, axis=0).tolist() == [1, 5, 1]
+
+
+@pytest.mark.parametrize(("suffix", "format"), [(".nw", "nwchem"), (".gbs", "gaussian94"), (".json", "json")])
+def test_search_path_has_every_format(
+    suffix: str, format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUANTO_BASIS_PATH", str(tmp_path))
+    (tmp_path / f"mine{suffix}").write_text(bse.get_basis("6-31g", elements=["H", "O"], fmt=format))
+    (tmp_path / f"mine.H{suffix}").write_text(bse.get_basis("sto-3g", elements=["H"], fmt=format))
+    assert Basis("mine", WATER).nbf == 9 + 2
+    assert sorted(path.name for path in library.files_of_set("mine", ["H"])) == [f"mine.H{suffix}", f"mine{suffix}"]
+    (tmp_path / f"6-31gs{suffix}").write_text(bse.get_basis("sto-3g", elements=["H"], fmt=format))
+    assert len(library.files_of_set("6-31G(d)", ["H"])) == 1
 
 
 def test_without_the_exchange(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ class Basis:
     the rest). `spherical` overrides what the basis says about d, f, ... functions. Where a set mixes both
     kinds (6-31G* has Cartesian d and pure f functions on 3d metals) every shell is what the set says, and the
     attribute `spherical` is False. `core_potentials` has one entry for each atom, None where all electrons are
-    described by the basis, and for ghost atoms.
+    described by the basis, and for ghost atoms. `relativistic`: if the set lacks an element, suggest sets for X2C.
     """
 
     name: str
@@ -46,11 +46,13 @@ class Basis:
     sources: Mapping[str, str]
     core_potentials: tuple[CorePotential | None, ...]
 
-    def __init__(self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None) -> None:
+    def __init__(
+        self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None, relativistic: bool = False
+    ) -> None:
         chosen = sources_by_element(name, dict.fromkeys(molecule.elements))
         tables: dict[str, ElementTable] = {}
         for source in dict.fromkeys(chosen.values()):
-            tables |= element_tables(source, [symbol for symbol, s in chosen.items() if s == source])
+            tables |= element_tables(source, [symbol for symbol, s in chosen.items() if s == source], relativistic)
         names = {symbol: os.fspath(source) for symbol, source in chosen.items()}
         self._set(*_from_tables(join_names(names), tables, molecule, spherical, names))
 

@@ -15,11 +15,6 @@ from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
-WIDE_SETS = ("def2-SVP", "def2-TZVP", "CRENBL", "jorge-DZP")
-"""Sets that together cover the periodic table, the most common ones first; none needs a relativistic Hamiltonian."""
-MAX_NAMED = 3
-"""Largest number of sets that a message names."""
-
 
 def _package() -> Any:
     try:
@@ -72,6 +67,8 @@ def exchange_table(name: str, symbol: str) -> ElementTable:
 
 def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     """Make the error for an unknown name; it suggests similar ones."""
+    if hint := _absent_set(name.strip().lower()):
+        return InputError(f"unknown basis {quote(name)}; {hint}")
     names = {entry["display_name"].lower(): entry["display_name"] for entry in _catalogue().values()}
     names.update({other.lower(): other for other in others})
     close = difflib.get_close_matches(name.strip().lower(), names, n=3, cutoff=0.6)
@@ -81,13 +78,14 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
     return InputError(f"unknown basis {quote(name)}; {hint}")
 
 
-def sets_with(symbols: Iterable[str]) -> list[str]:
-    """The first wide sets that have all these elements; for hints in messages, so it never fails."""
-    wanted = set(symbols)
-    try:
-        return [name for name in WIDE_SETS if wanted <= elements_of(name)][:MAX_NAMED]
-    except MissingDependencyError:
-        return []
+def _absent_set(name: str) -> str | None:
+    """What to use instead of a well-known set that the Basis Set Exchange lacks."""
+    if name.startswith("ma-def2-"):
+        larger = f"{name.removeprefix('ma-')}d"
+        return f"use {larger if knows(larger) else 'def2-svpd'}, which has diffuse functions as well, or a basis file"
+    if name == "minix":
+        return "the basis of HF-3c is not in the Basis Set Exchange: use MINI, or def2-svp for elements beyond argon"
+    return None
 
 
 def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) -> ElementTable:

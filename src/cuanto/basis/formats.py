@@ -28,6 +28,7 @@ from cuanto.system.text import (
 
 _GAUSSIAN_ELEMENT = re.compile(r"(?:-?[A-Za-z]{1,2}\s+)+0", re.ASCII)
 _GAUSSIAN_ECP = re.compile(r"-?([A-Za-z]{1,2})-ECP\s+(\d{1,3})\s+(\d{1,3})", re.ASCII | re.IGNORECASE)
+_UNDERSTOOD = "basis files are in NWChem's, Gaussian's or the Basis Set Exchange's JSON format"
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
@@ -46,7 +47,7 @@ def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
         tables = _Gaussian94(source).parse(lines)
     else:
         tables = _NWChem(source).parse(lines)
-    require(tables, f"{source}: no basis set found (NWChem, Gaussian94 and BSE JSON are understood)")
+    require(tables, f"{source}: no basis set found ; {_UNDERSTOOD}")
     return tables
 
 
@@ -155,7 +156,8 @@ class _NWChem(_Reader):
 
     def header(self, tokens: list[str]) -> None:
         self.refuse_library(tokens)
-        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {quote(' '.join(tokens))}")
+        found = quote(" ".join(tokens))
+        require(len(tokens) == 2, f"expected 'element shelltype' or numbers, found {found}; {_UNDERSTOOD}")
         self.close_shell()
         self.owners = [symbol_of(tokens[0])]
         self.ls = momenta(tokens[1])

@@ -1,7 +1,7 @@
 """Sources of basis sets: files, the folders of CUANTO_BASIS_PATH, the package's data, the Basis Set Exchange.
 
 A set `6-31G**` is looked for as `6-31gss.O.nw` (one element) and `6-31gss.nw` (many) in every folder: lower
-case, `s` for `*`, `p` for `+`. The first source that has the element wins.
+case, `s` for `*`, `p` for `+`; likewise with the suffixes .gbs and .json. The first source that has the element wins.
 """
 
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from cuanto.basis import exchange
+from cuanto.basis import advice, exchange
 from cuanto.basis.formats import read_basis_file
 from cuanto.basis.names import canonical_name, split_names
 from cuanto.basis.table import ElementTable
@@ -19,6 +19,9 @@ from cuanto.system.text import quote
 
 SEARCH_PATH = "CUANTO_BASIS_PATH"
 FILE_SUFFIXES = (".nw", ".nwchem", ".gbs", ".g94", ".json", ".bas", ".basis", ".txt")
+
+FOLDER_SUFFIXES = (".nw", ".gbs", ".json")
+"""Suffixes of files in the folders of CUANTO_BASIS_PATH, in the order of the search."""
 
 BasisSource = str | os.PathLike[str]
 BasisChoice = BasisSource | Mapping[str, BasisSource]
@@ -75,8 +78,9 @@ def _with_canonical_name(source: BasisSource) -> BasisSource:
     return source if is_file(source) or not isinstance(source, str) else canonical_name(source)
 
 
-def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, ElementTable]:
-    """Tables of all these elements from one name or file."""
+def element_tables(source: BasisSource, symbols: Iterable[str], relativistic: bool = False) -> dict[str, ElementTable]:
+    """Tables of all these elements from one name or file; if some are missing, the error suggests other sets, those
+    for X2C if `relativistic`."""
     symbols, name = list(symbols), os.fspath(source)
     if is_file(source):
         name = os.path.expanduser(name)
@@ -87,7 +91,7 @@ def element_tables(source: BasisSource, symbols: Iterable[str]) -> dict[str, Ele
     if lacking and is_file(source):
         raise InputError(f"basis file {quote(name, 200)} has no {', '.join(lacking)}; it has {', '.join(tables)}")
     if lacking:
-        raise _lacking_error(name, lacking, symbols)
+        raise _lacking_error(name, lacking, symbols, relativistic)
     return {symbol: tables[symbol] for symbol in symbols}
 
 
@@ -117,8 +121,8 @@ def _file_name(name: str) -> str:
 
 def _folder_files(name: str, symbol: str) -> Iterable[Path]:
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
-        for ending in (f".{symbol}.nw", ".nw"):
-            path = os.path.join(folder, _file_name(name) + ending)
+        for ending in (part + suffix for part in (f".{symbol}", "") for suffix in FOLDER_SUFFIXES):
+            path = os.path.join(folder, _file_name(canonical_name(name)) + ending)
             if folder and os.path.isfile(path):
                 yield Path(path)
 
@@ -134,9 +138,9 @@ def _shipped(name: str) -> dict[str, ElementTable]:
     return read_basis_file(path) if os.path.isfile(path) else {}
 
 
-def _lacking_error(name: str, lacking: list[str], symbols: list[str]) -> InputError:
+def _lacking_error(name: str, lacking: list[str], symbols: list[str], relativistic: bool) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
     message = f"basis {quote(name)} has no functions for {', '.join(lacking)}"
-    others = exchange.sets_with(symbols)
+    others = advice.alternatives(name, symbols, lacking, relativistic)
     return InputError(f"{message}; {', '.join(others)} would work" if others else message)

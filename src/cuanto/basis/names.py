@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 
-_POPLE = re.compile(r"6-?(31|311)(\+{0,2})g(\(d\)|\(d,p\)|\*{0,2})")
-_POLARISED = {"(d)": "*", "(d,p)": "**"}
+_POPLE = re.compile(r"6-?(31|311)(\+{0,2})g(\(d\)|\(d,p\)|dp?|\*{0,2})")
+_POLARISED = {"(d)": "*", "(d,p)": "**", "d": "*", "dp": "**"}
 _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(ma-?)?def2[-_ ]?(sv\(p\)|sv|tzv|qzv|universal)(.*)"), lambda m: _join(m[1], "def2", m[2] + m[3])),
     (

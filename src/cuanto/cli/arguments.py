@@ -62,7 +62,10 @@ METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
     "ub3lyp; mndo, am1, pm3, pm6, rm1, unrestricted as upm6. \\[default: hf]"
 )
-BASIS_HELP = "Basis Set Exchange name or basis file. \\[default: def2-svp]"
+BASIS_HELP = (
+    'Basis Set Exchange name or basis file, or several by element, such as "I=cc-pvdz-pp,cc-pvdz". '
+    "\\[default: def2-svp]"
+)
 OUT_HELP = (
     "Write a table of many molecules: .csv, .jsonl or .parquet. After an interruption the same command continues it."
 )

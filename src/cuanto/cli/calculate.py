@@ -19,7 +19,7 @@ from cuanto.cli.show import IterationTable, basis_text, print_heading, print_ove
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable, write_text
 from cuanto.log import step_listener
-from cuanto.options import DEFAULT_BASIS, errors_about_option
+from cuanto.options import errors_about_option
 
 if TYPE_CHECKING:
     from cuanto.interaction import CounterpoiseResult
@@ -236,7 +236,7 @@ def _prepare(
         Semiempirical(molecule, request.method, device)  # refuses elements without parameters
         return replace(request, options=replace(request.options, **found)), "", None
     with errors_about_option("basis"):
-        orbital = Basis(model.basis or DEFAULT_BASIS, molecule)
+        orbital = request.orbital_basis()
     if "auxbasis" in model.keywords:
         with errors_about_option("auxbasis"):
             found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)

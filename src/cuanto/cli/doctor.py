@@ -45,7 +45,7 @@ def doctor(
         ),
     ] = None,
     warm_up: Annotated[
-        bool, typer.Option("--warm-up", help="Compile the kernels of a method now, and time a first calculation.")
+        bool, typer.Option("--warm-up", help="Compile the kernels of a method now, and time an energy of a sample.")
     ] = False,
     backend: Annotated[Device, typer.Option(help="For --warm-up.")] = Device.AUTO,
     verbose: Verbose = False,

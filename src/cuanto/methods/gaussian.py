@@ -10,6 +10,7 @@ from cuanto import core_potentials
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis, auxiliary_basis
+from cuanto.basis.advice import sets_for
 from cuanto.coulomb.builders import Builders, make_builders
 from cuanto.errors import InputError
 from cuanto.functionals import XCPotential
@@ -103,7 +104,7 @@ class Context:
         backend, molecule, given = resolve(request.options.backend), request.molecule, request.options.auxbasis
         timings = Timings(synchronize=backend.synchronize if request.scf.profile else None)
         with timings.measure("basis sets"):
-            basis = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            basis = request.orbital_basis()
             request = _without_cores(request, basis)
             aux = None
             if request.fitting != "none":
@@ -148,7 +149,7 @@ def one_electron_model(request: Request) -> OneElectronModel:
     if relativistic and nuclei.core_electrons.any():
         raise InputError(
             f"relativity={options.relativity!r} is for all-electron basis sets: core potentials include relativity; "
-            "leave out the option, or use a basis such as x2c-SVPall"
+            f"leave out the option, or use {' or '.join(sets_for(request.molecule.elements, relativistic=True))}"
         )
     return OneElectronModel(options.speed_of_light if relativistic else None, options.nuclear_model == "gaussian")
 

@@ -35,12 +35,10 @@ def hints(result: Result) -> Iterator[str]:
         )
     highest = max(result.homo)
     if molecule.charge < 0 and isfinite(highest) and highest > BOUND:
-        diffuse = "diffuse functions (def2-svpd, aug-cc-pvdz)"
-        advice = f"use a basis with {diffuse}" if result.basis_name is None else f"add {diffuse}"
-        yield (
-            f"hint: the highest occupied orbital of this anion is unbound ({highest:+.3f} Hartree): its energy depends "
-            f"on the basis; {advice}, or check the charge"
-        )
+        advice = "its energy depends on the basis; add diffuse functions (def2-svpd, aug-cc-pvdz), or check the charge"
+        if result.basis_name is None:
+            advice = "check the charge, or use a functional with a basis with diffuse functions (-m b3lyp -b def2-svpd)"
+        yield f"hint: the highest occupied orbital of this anion is unbound ({highest:+.3f} Hartree): {advice}"
 
 
 def convergence_advice(options: ScfOptions) -> str:

@@ -69,6 +69,12 @@ class Request:
             model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
         return cls(molecule=molecule, method=method.lower(), model=model, **checked)
 
+    def orbital_basis(self) -> Basis:
+        """Make the basis of the orbitals, unless it was given."""
+        if isinstance(self.basis, Basis):
+            return self.basis
+        return Basis(self.basis, self.molecule, relativistic=self.options.relativity != "none")
+
     @property
     def ineffective_options(self) -> list[str]:
         """Notes about options that have no effect."""

@@ -34,7 +34,7 @@ class Surface:
         self.molecule, self.method, self.basis, self.options = molecule, method, basis, options
         self._orbital: Basis | None = None
         if request.model is not None:
-            self._orbital = request.basis if isinstance(request.basis, Basis) else Basis(request.basis, molecule)
+            self._orbital = request.orbital_basis()
         self._extrapolation = Extrapolation(points)
         self.result: Result | None = None
 

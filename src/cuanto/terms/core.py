@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from cuanto import integrals
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
+from cuanto.basis.advice import LAST_LIGHT_ELEMENT, sets_for
 from cuanto.coulomb.forces import POINT_EXPONENT, Sources, electronic_gradient
 from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
+from cuanto.terms.suitability import elements_contracted_otherwise, elements_without_core
 from cuanto.terms.x2c import NONRELATIVISTIC, X2C, Nuclei, OneElectronModel
-
-LAST_LIGHT_ELEMENT = 36
-"""Krypton: for heavier elements the errors of neglecting relativity matter in chemistry."""
 
 
 class CoreHamiltonian(Term):
@@ -100,12 +99,34 @@ class CoreHamiltonian(Term):
         return total
 
     def notes(self) -> Sequence[str]:
-        """A note on X2C if it is used, else a warning about heavy elements."""
+        """A note on X2C if it is used, and warnings about functions that do not suit the Hamiltonian."""
+        molecule, model, notes = self._molecule, self._model, []
         if self._x2c is not None:
-            return (f"relativity: {self._x2c}, {'Gaussian' if self._model.gaussian_nuclei else 'point'} nuclei",)
-        nuclei = self._molecule.nuclei
+            notes.append(f"relativity: {self._x2c}, {'Gaussian' if model.gaussian_nuclei else 'point'} nuclei")
+        if valence := elements_without_core(molecule, self._basis):
+            notes.append(
+                f"WARNING: the basis of {', '.join(valence)} is for valence electrons and lacks its core potential: "
+                f"give a file with its ECP section, or use {_advised(molecule, self._x2c is not None)}"
+            )
+        if model.c is not None:
+            wrong = [s for s in elements_contracted_otherwise(molecule, self._basis, model.c) if s not in valence]
+            if wrong:
+                notes.append(
+                    f"WARNING: the basis of {', '.join(wrong)} is not contracted for X2C, and energies with "
+                    f"relativity='x2c' are wrong: use {_advised(molecule, True)}"
+                )
+            return notes
+        nuclei = molecule.nuclei
         heavy = (nuclei.protons > LAST_LIGHT_ELEMENT) & (nuclei.core_electrons == 0)
-        if not heavy.any():
-            return ()
-        elements = ", ".join(dict.fromkeys(np.array(self._molecule.elements)[heavy].tolist()))
-        return (f"WARNING: {elements} without relativity: use relativity='x2c', or a basis with a core potential",)
+        if elements := [s for s in dict.fromkeys(np.array(molecule.elements)[heavy].tolist()) if s not in valence]:
+            notes.append(
+                f"WARNING: {', '.join(elements)} without relativity: use relativity='x2c' with "
+                f"{_advised(molecule, True)}, or core potentials, for example {_advised(molecule, False)}"
+            )
+        return notes
+
+
+def _advised(molecule: Molecule, relativistic: bool) -> str:
+    """Names of sets that suit the molecule, for messages."""
+    found = sets_for(molecule.elements, relativistic)
+    return " or ".join(found[:2]) or ("a basis for X2C" if relativistic else "a basis with core potentials")
