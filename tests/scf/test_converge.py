@@ -50,5 +50,5 @@ def test_a_slow_descent_is_not_repeated(steps: int, descents: int, monkeypatch: 
     monkeypatch.setattr(converge.Watch, "climbs", lambda self, state: self.floor is not None and not state.converged)
     water = cuanto.Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n", charge=1)
     options: dict[str, Any] = {"fitting": "none", "backend": "cpu", "search": "none", "accelerator": "descent"}
-    found = cuanto.energy(water, "uhf", "sto-3g", **options)
+    found = cuanto.energy(water, "uhf", "sto-3g", **options, gradient_tolerance=1e-7)
     assert found.converged and len(calls) == descents

@@ -11,6 +11,7 @@ import cuanto
 from cuanto.scf import accelerator
 from cuanto.scf.newton import FLAT_CURVATURE, _step
 from cuanto.scf.state import State
+from scf_cases import options_for_counting, record, run_record
 
 DIRECT: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
@@ -42,3 +43,12 @@ def test_newton_steps_reach_the_energy_of_diis(method: str, monkeypatch: pytest.
     accepted = np.minimum.accumulate([state.energy for state in newton])
     assert newton[-1].energy <= accepted[-1] + 1e-9
     assert found.state.curvature is not None and found.state.curvature > 0.0
+
+
+def test_few_newton_steps_in_a_flat_valley() -> None:
+    """CuO in STO-3G after DIIS has converged: the valley (curvature 1e-5) is curved, and a step along it raises a tiny
+    gradient. Such steps were rejected, and rounding decided whether 54 or 85 short ones followed."""
+    given, states = record("cuo_uhf", molecule="CuO", basis="sto-3g", cartesian=False, label=None), list[State]()
+    found = run_record(given, **{**options_for_counting(given), "on_iteration": states.append})
+    assert found.converged and abs(found.energy - given["energy"]) < 1e-8
+    assert 2 <= sum(state.step == "newton" for state in states) <= 10

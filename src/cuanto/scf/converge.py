@@ -21,7 +21,7 @@ from cuanto.scf.state import State
 
 NEWTON_GRADIENT = 0.05
 """Gradient below which Newton steps are more efficient than quasi-Newton steps."""
-MAX_DESCENT = 25
+MAX_DESCENT = 50
 """Quasi-Newton steps before other steps are taken in any case."""
 MIN_GAIN = 1e-7
 """Hartree by which a state must lie below the one that was left."""

@@ -29,7 +29,7 @@ MIN_COSINE = 1e-8
 """Cosine between a step and the change of the gradient below which the curvature is not usable."""
 ENERGY_ROUNDING = 2e-14
 """Relative error of an energy."""
-MAX_STEPS_KEPT = 12
+MAX_STEPS_KEPT = 20
 """Steps kept for the quasi-Newton method."""
 MIN_GAP = 0.1
 """Hartree: lower bound on estimated curvatures."""
@@ -111,12 +111,19 @@ def _gradient(problem: Problem, F_sjk: Any, C_sjm: Any, n_sm: Array) -> tuple[Ar
 
 
 def _direction(gradient: Array, curvature: Array, memory: list[tuple[Array, Array]]) -> Array:
-    """-H^-1 g with the inverse Hessian of limited-memory BFGS (J. Nocedal, doi:10.1090/S0025-5718-1980-0572855-7)."""
+    """-H^-1 g with the inverse Hessian of limited-memory BFGS (J. Nocedal, doi:10.1090/S0025-5718-1980-0572855-7).
+
+    Differences of orbital energies overestimate curvatures, most of all with exact exchange: they are divided by the
+    factor by which they do along the last step.
+    """
     q, factors = gradient.copy(), []
     for s, y in reversed(memory):
         factors.append(float(s @ q) / float(s @ y))
         q = q - factors[-1] * y
     q = q / curvature
+    if memory:
+        s, y = memory[-1]
+        q = q * max(1.0, float(s @ y) / float(y @ (y / curvature)))
     for (s, y), factor in zip(memory, reversed(factors), strict=True):
         q = q + (factor - float(y @ q) / float(s @ y)) * s
     return -q

@@ -110,7 +110,8 @@ class _Newton:
         step, change = self.proposal, state.energy - self.lowest.energy
         rounding = max(ROUNDING * abs(state.energy), 0.1 * self.criteria.energy)
         if step.gain < rounding:  # too small to be judged by the energy
-            accepted = change < rounding and state.gradient < 2.0 * self.lowest.gradient
+            # A step along a flat, curved valley raises a gradient that is below its tolerance.
+            accepted = change < rounding and state.gradient < max(2.0 * self.lowest.gradient, self.criteria.gradient)
             ratio = 1.0 if accepted else 0.0
         else:
             ratio = -change / step.gain
