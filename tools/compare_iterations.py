@@ -4,9 +4,12 @@
     python tools/compare_iterations.py benchmarks/results/scf_references_cpu.json AFTER.json
     python tools/compare_references.py --functions 80 --again --json AFTER.json
     python tools/compare_iterations.py benchmarks/results/kohn_sham_references_cpu.json AFTER.json
+    python tools/compare_iterations.py BEFORE.json AFTER.json --json benchmarks/results/iterations_cpu.json
 
 Records are those of the two tools above, of this checkout and of another commit (the stored ones, or computed in a
-`git worktree`). Rows that only one of them has are counted and left out. Exit status 1: a row takes more iterations.
+`git worktree`). Rows that only one of them has are counted and left out. `--json` stores the iterations of every row
+before and after under the name of the first record, beside the other comparisons in the file. Exit status 1: a row
+takes more iterations.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
+    parser.add_argument("--json", type=Path, help="add the comparison to this record")
     given = parser.parse_args()
     before, after = iterations(given.before), iterations(given.after)
     common = [name for name in before if name in after]
@@ -46,6 +50,11 @@ def main() -> int:
         f"{len(common)} of {len(before)} rows: {len(more)} take more iterations, {len(fewer)} fewer; "
         f"in all {' -> '.join(map(str, sums))}"
     )
+    if given.json:
+        rows = {name: {"before": before[name], "after": after[name]} for name in common}
+        record = json.loads(given.json.read_text()) if given.json.exists() else {}
+        record[given.before.stem] = {"rows_before": len(before), "rows": rows}
+        given.json.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
     return 1 if more else 0
 
 
