@@ -96,6 +96,19 @@ def test_products_of_matrices_and_stacks(backend: Any, shapes: tuple[tuple[int, 
         assert np.abs(backend.to_host(found) - left @ right).max() < 1e-12
 
 
+@pytest.mark.parametrize("kind, limit", [(np.float64, 1e-12), (np.float32, 1e-3)])
+def test_products_with_the_transpose(backend: Any, kind: type, limit: float) -> None:
+    """The host computes half of them; tiles in single precision are larger."""
+    A = np.random.default_rng(4).normal(size=(450, 400)).astype(kind)
+    device = backend.to_device(A)
+    for found in (
+        backend.linalg.product(device, device.T),
+        backend.linalg.product(device, backend.to_device(A.T.copy())),
+    ):
+        host = backend.to_host(found)
+        assert host.dtype == kind and np.abs(host - A.astype(float) @ A.T).max() < limit
+
+
 @pytest.mark.parametrize("n", [1, 30, 200, 330])
 def test_inverse_factors(backend: Any, n: int) -> None:
     A = np.random.default_rng(n).normal(size=(n, n + 5))

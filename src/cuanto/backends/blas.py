@@ -90,10 +90,14 @@ def _restore(before: list[tuple[Control, int]]) -> None:
         set_threads(count)
 
 
+ROUTINES = ("dgemm", "dgemv", "sgemm", "sgemv")
+"""CBLAS functions of kernels, in the order of `struct Blas`."""
+
+
 class Products(ctypes.Structure):
     """CBLAS functions for kernels (`blas.h`), null if there are none; `wide`: integers have 64 bits."""
 
-    _fields_ = (("gemm", ctypes.c_void_p), ("gemv", ctypes.c_void_p), ("wide", ctypes.c_longlong))
+    _fields_ = (*((name, ctypes.c_void_p) for name in ROUTINES), ("wide", ctypes.c_longlong))
 
 
 def _numpy_library() -> ctypes.CDLL | None:
@@ -110,11 +114,11 @@ def products() -> Products:
     for prefix in ("scipy_", ""):
         for suffix in ("64_", ""):
             try:
-                found = [getattr(library, f"{prefix}cblas_{name}{suffix}") for name in ("dgemm", "dgemv")]
+                found = [getattr(library, f"{prefix}cblas_{name}{suffix}") for name in ROUTINES]
             except AttributeError:
                 continue
             return Products(*(ctypes.cast(function, ctypes.c_void_p) for function in found), int(suffix == "64_"))
-    return Products(None, None, 0)
+    return Products(*(None for _ in ROUTINES), 0)
 
 
 def invert_factor(A: Array) -> float:

@@ -22,6 +22,8 @@ TILES = {
     2**62: tuning.size("cpu", "linalg.tile"),
 }
 """Rows and columns of a tile, by an upper bound on the larger side of the product."""
+MIRRORED = 128
+"""Rows of a block of a symmetric matrix that is copied to the other half at once: it fits into the cache."""
 ROWS_SOLVED = tuning.size("cpu", "linalg.rows_solved")
 CHUNKS_SOLVED = 64
 """Number of chunks into which rows are divided for a product with a triangle, if that gives chunks of a suitable size.
@@ -36,6 +38,8 @@ SUMMED_AT_ONCE = tuning.size("cuda", "linalg.rows_summed")
 STACK_TILE = tuning.size("cpu", "linalg.stack_tile")
 MATRICES_PER_ITEM = tuning.size("cpu", "linalg.stacked")
 TRIANGLE_BLOCK = tuning.sizes("linalg.triangle_block")
+REALS = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+"""Types of the elements of matrices, and their names in kernels."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +118,11 @@ class HostLinalg:
 
     def product(self, A: Any, B: Any) -> Any:
         """Multiply by tiles; matrices of a stack in one launch."""
-        plain = all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in (A, B))
+        plain = all(isinstance(x, np.ndarray) and x.dtype == A.dtype for x in (A, B)) and A.dtype in REALS
         if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
             return A @ B
         if A.ndim == B.ndim == 2:
-            return self._tiles([A], [B], lower=False)[0]
+            return self.gram(A) if _is_transpose(A, B) else self._tiles([A], [B], lower=False)[0]
         count = max(len(x) for x in (A, B) if x.ndim == 3)
         A_k, B_k = ([x] * count if x.ndim == 2 else x for x in (A, B))
         return self._tiles(A_k, B_k, lower=False)
@@ -128,7 +132,11 @@ class HostLinalg:
         if 1.0 * X.size * len(X) < SMALL_PRODUCT:
             return X @ X.T
         K: Array = self._tiles([X], [X.T], lower=True)[0]
-        return np.tril(K) + np.tril(K, -1).T
+        for begin in range(0, len(K), MIRRORED):
+            own = slice(begin, begin + MIRRORED)
+            K[:begin, own] = K[own, :begin].T
+            K[own, own] = np.tril(K[own, own]) + np.tril(K[own, own], -1).T
+        return K
 
     def gram_of_stack(self, X: Array) -> Array:
         """Compute tiles of the lower half, from a few matrices per item."""
@@ -200,11 +208,12 @@ class HostLinalg:
     def _tiles(self, A_k: Sequence[Array], B_k: Sequence[Array], lower: bool) -> Array:
         """A_k B_k of every k; with `lower` only the tiles that reach the lower half, zero elsewhere."""
         (rows, depth), columns = A_k[0].shape, B_k[0].shape[1]
-        C_k = np.zeros((len(A_k), rows, columns)) if lower else np.empty((len(A_k), rows, columns))
-        tile = next(tile for side, tile in TILES.items() if max(rows, columns) < side)
+        kind = A_k[0].dtype
+        C_k: Array = (np.zeros if lower else np.empty)((len(A_k), rows, columns), dtype=kind)
+        tile = next(tile for side, tile in TILES.items() if max(rows, columns) < side) * 8 // kind.itemsize
         high, wide = -(-rows // tile), -(-columns // tile)
         items = high * (high + 1) // 2 if lower else high * wide
-        program, launches = self._backend.compile(product_source()), []
+        program, launches = self._backend.compile(product_source(REALS[kind])), []
         for A, B, C in zip(A_k, B_k, C_k, strict=True):
             A, lda, transpose_a = _leading(A)
             B, ldb, transpose_b = _leading(B)
@@ -216,9 +225,13 @@ class HostLinalg:
         return C_k
 
 
+def _is_transpose(A: Array, B: Array) -> bool:
+    """Whether B is a view of A, transposed: half of the product is then enough."""
+    return A.ctypes.data == B.ctypes.data and A.shape == B.shape[::-1] and A.strides == B.strides[::-1]
+
+
 def _leading(A: Array) -> tuple[Array, int, bool]:
     """The matrix for BLAS: with contiguous rows or columns, their leading dimension, and whether it is transposed."""
-    A = np.asarray(A, dtype=np.float64)
     for transposed, (far, near) in ((False, A.strides), (True, A.strides[::-1])):
         if near == A.itemsize and far >= A.itemsize * max(1, A.shape[0 if transposed else 1]) and far % A.itemsize == 0:
             return A, far // A.itemsize, transposed

@@ -10,8 +10,8 @@ from cuanto.kernels.text import Source, assemble
 
 RANGE = parse_arguments("INDEX begin, INDEX end, const void* blas")
 PRODUCT = RANGE + parse_arguments(
-    "INDEX rows, INDEX columns, INDEX depth, INDEX tile, int lower, int transpose_a, const double* A, INDEX lda, "
-    "int transpose_b, const double* B, INDEX ldb, double* C, INDEX ldc"
+    "INDEX rows, INDEX columns, INDEX depth, INDEX tile, int lower, int transpose_a, const NUMBER* A, INDEX lda, "
+    "int transpose_b, const NUMBER* B, INDEX ldb, NUMBER* C, INDEX ldc"
 )
 ROWS = RANGE + parse_arguments("const double* rows, INDEX naux")
 KERNELS = {
@@ -38,9 +38,9 @@ SOLVED_AT_ONCE = tuning.size("cpu", "linalg.rows_solved_at_once")
 
 
 @cache
-def product_source() -> Source:
+def product_source(real: str = "double") -> Source:
     """op(A) op(B) by tiles."""
-    return assemble("product_by_tiles", "cpu", "double", PRODUCT, {}, ("blas.h", "products_cpu.h"))
+    return assemble("product_by_tiles", "cpu", real, PRODUCT, {"NUMBER": real}, ("blas.h", "products_cpu.h"))
 
 
 @cache

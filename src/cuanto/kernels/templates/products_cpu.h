@@ -10,6 +10,6 @@ KERNEL(1) ENTRY(PARAMETERS) {
         const INDEX r = i * tile, c = j * tile;
         const INDEX m = rows - r < tile ? rows - r : tile, n = columns - c < tile ? columns - c : tile;
         product((const Blas*)blas, transpose_a, transpose_b, m, n, depth, A + (transpose_a ? r : r * lda), lda,
-                B + (transpose_b ? c * ldb : c), ldb, 0.0, C + r * ldc + c, ldc);
+                B + (transpose_b ? c * ldb : c), ldb, 0, C + r * ldc + c, ldc);
     }
 }
