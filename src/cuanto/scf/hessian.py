@@ -26,7 +26,7 @@ DEPENDENT = 1e-6
 
 class Hessian:
     """Products of the orbital Hessian with vectors of angles on the host, in units of 2 `capacity`, the highest
-    occupation."""
+    occupation. Every rotation mixes one of the first `occupied` orbitals, so that matrices need only these rows."""
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem, self.state = problem, state
@@ -36,6 +36,7 @@ class Hessian:
         self.F_mm = [C.T @ F @ C for C, F in zip(self.C_s, self.F_spq, strict=True)]
         self.n_km = problem.orbital_occupations(state.n_sm)
         self.capacity = float(self.n_km.max())
+        self.occupied = max((splits(n_m)[0][0] for n_m in self.n_km if splits(n_m)), default=0)
         eps_sm = problem.frame.to_host(state.eps_sm)
         gaps = [_differences(n_m) * -_differences(eps_m) for n_m, eps_m in zip(self.n_km, eps_sm, strict=False)]
         self.diagonal = join_blocks(gaps, self.n_km) / self.capacity
@@ -59,10 +60,11 @@ class Hessian:
         return np.asarray(x / (self.diagonal - lowest + MIN_CURVATURE) ** 2)
 
     def _project(self, M_smm: Sequence[Array]) -> Array:
-        """sum_s (n_sp - n_sq) M_spq between the orbitals of all `splits`, as one vector."""
+        """sum_s (n_sp - n_sq) M_spq between the orbitals of all `splits`, as one vector; M has the rows of `occupied`
+        orbitals, or all."""
         G_kmm = np.zeros((len(self.n_km), *M_smm[0].shape))
         for s, (M_mm, n_m) in enumerate(zip(M_smm, self.state.n_sm, strict=True)):
-            G_kmm[min(s, len(G_kmm) - 1)] += _differences(n_m) * M_mm
+            G_kmm[min(s, len(G_kmm) - 1)] += _differences(n_m)[: len(M_mm)] * M_mm
         return join_blocks(G_kmm, self.n_km) / self.capacity
 
     def _generators(self, x: Array) -> Array:
@@ -77,8 +79,12 @@ class Hessian:
 
     def change(self, x: Array) -> Any:
         """dD = C (T n - n T) C^T of every spin, on the backend."""
-        spins = zip(self.C_s, self._generators(x), self.state.n_sm, strict=True)
-        changes = [C @ (T * n[None, :] - n[:, None] * T) @ C.T for C, T, n in spins]
+        changes, o = [], self.occupied
+        for C, T, n in zip(self.C_s, self._generators(x), self.state.n_sm, strict=True):
+            A_om = T[:o] * n - n[:o, None] * T[:o]  # the matrix is symmetric, and zero beyond these rows and columns
+            A_om[:, :o] *= 0.5
+            half = C[:, :o] @ (A_om @ C.T)
+            changes.append(half + half.T)
         return self.problem.frame.backend.to_device(np.stack(changes))
 
     def __call__(self, x: Array) -> Array:
@@ -87,16 +93,18 @@ class Hessian:
         dF is the response to dD = C (T n - n T) C^T.
         """
         dF_s = self.problem.frame.backend.to_host(response(self.problem.terms, self.state.D_spq, self.change(x)))
-        spins = zip(self.C_s, self._generators(x), self.F_mm, dF_s, strict=True)
-        return self._project([F @ T - T @ F + C.T @ dF @ C for C, T, F, dF in spins])
+        spins, o = zip(self.C_s, self._generators(x), self.F_mm, dF_s, strict=True), self.occupied
+        return self._project([F[:o] @ T - T[:o] @ F + C[:, :o].T @ dF @ C for C, T, F, dF in spins])
 
 
 class Subspace:
-    """Orthonormal vectors V and the products H V, from which approximate eigenvectors of a Hessian follow."""
+    """Orthonormal vectors V, the products W of the Hessian with them, and the Hessian H in their space, from which
+    approximate eigenvectors follow."""
 
     def __init__(self, hessian: Hessian) -> None:
         self.hessian = hessian
         self.V = self.W = np.zeros((0, len(hessian.diagonal)))
+        self.H = np.zeros((0, 0))
 
     def __len__(self) -> int:
         return len(self.V)
@@ -110,6 +118,8 @@ class Subspace:
             return False
         self.V = np.vstack([self.V, x / norm])
         self.W = np.vstack([self.W, self.hessian(self.V[-1])])
+        self.H = np.pad(self.H, (0, 1))
+        self.H[-1] = self.H[:, -1] = 0.5 * (self.V @ self.W[-1] + self.W @ self.V[-1])
         return True
 
     def add_trials(self, count: int) -> None:
@@ -119,8 +129,13 @@ class Subspace:
 
     def eigenvectors(self) -> tuple[Array, Array, Array]:
         """Curvatures in ascending order, the vectors, and the products of the Hessian with them."""
-        values, U = np.linalg.eigh(0.5 * (self.V @ self.W.T + self.W @ self.V.T))
+        values, U = np.linalg.eigh(self.H)
         return values, U.T @ self.V, U.T @ self.W
+
+    def lowest(self) -> tuple[float, Array, Array]:
+        """The lowest curvature, its vector, and the product of the Hessian with it."""
+        values, U = np.linalg.eigh(self.H)
+        return float(values[0]), U[:, 0] @ self.V, U[:, 0] @ self.W
 
     def outside(self, x: Array) -> Array:
         """The part of a vector outside of the space."""

@@ -88,14 +88,15 @@ def lowest_mode(problem: Problem, state: State, sign_only: bool = False) -> Mode
         return None
     space.add_trials(3)
     while True:
-        values, vectors, products = space.eigenvectors()
-        residual = products[0] - values[0] * vectors[0]
-        clear = sign_only and len(space) >= MIN_VECTORS and np.linalg.norm(residual) < MAX_RELATIVE_RESIDUAL * values[0]
-        if clear or np.linalg.norm(residual) < _tolerance(float(values[0])) or len(space) >= min(MAX_VECTORS, size):
-            return _mode(hessian, values, vectors)
-        shift = hessian.diagonal - values[0]
-        if not space.add(residual / np.where(np.abs(shift) > MIN_CURVATURE, shift, MIN_CURVATURE)):
-            return _mode(hessian, values, vectors)
+        curvature, vector, product = space.lowest()
+        residual = product - curvature * vector
+        norm = float(np.linalg.norm(residual))
+        clear = sign_only and len(space) >= MIN_VECTORS and norm < MAX_RELATIVE_RESIDUAL * curvature
+        shift = hessian.diagonal - curvature
+        step = residual / np.where(np.abs(shift) > MIN_CURVATURE, shift, MIN_CURVATURE)
+        done = clear or norm < _tolerance(curvature) or len(space) >= min(MAX_VECTORS, size)
+        if done or not space.add(step):
+            return _mode(space)
 
 
 def _tolerance(curvature: float) -> float:
@@ -105,8 +106,9 @@ def _tolerance(curvature: float) -> float:
     return TOLERANCE_NEAR_ZERO if abs(curvature) > -CLEARLY_UNSTABLE else TOLERANCE_FLAT
 
 
-def _mode(hessian: Hessian, values: Array, vectors: Array) -> Mode:
+def _mode(space: Subspace) -> Mode:
     """The lowest of approximate eigenvectors, and the minimum of the energy, 2 capacity (g x + x H x/2), in them."""
+    hessian, (values, vectors, _) = space.hessian, space.eigenvectors()
     slopes, steep = vectors @ hessian.slope(), values > FLAT_CURVATURE
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors

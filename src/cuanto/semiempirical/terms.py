@@ -50,12 +50,19 @@ class Repulsion(Term):
 
     def __init__(self, fock: Fock) -> None:
         self._fock = fock
+        self._attraction: Any = None
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, quadratic in the density, and dE/dD."""
         D_spq = D_spq.astype(np.float64, copy=False)
         energy_b, F_bspq = self._fock.two_electron(D_spq[None])
         return energy_b[0], F_bspq[0]
+
+    def response(self, D_spq: Any, change_spq: Any) -> Any:
+        """dE/dD of the change alone; the attraction to the cores, which it includes, does not change."""
+        if self._attraction is None:
+            self._attraction = self.fock(0.0 * change_spq, None)[1]
+        return self.fock(change_spq, None)[1] - self._attraction
 
 
 class DipoleMoment:
