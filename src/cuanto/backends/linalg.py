@@ -118,8 +118,7 @@ class HostLinalg:
 
     def product(self, A: Any, B: Any) -> Any:
         """Multiply by tiles; matrices of a stack in one launch."""
-        plain = all(isinstance(x, np.ndarray) and x.dtype == A.dtype for x in (A, B)) and A.dtype in REALS
-        if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
+        if not _worth_tiles(A, B):
             return A @ B
         if A.ndim == B.ndim == 2:
             return self.gram(A) if _is_transpose(A, B) else self._tiles([A], [B], lower=False)[0]
@@ -223,6 +222,15 @@ class HostLinalg:
             launches.append(Launch(program, items, values, grain=1))
         self._backend.launch_all(launches)
         return C_k
+
+
+def _worth_tiles(A: Any, B: Any) -> bool:
+    """Whether tiles in our threads are faster than BLAS: for large products in double precision, and for those in
+    single precision that are not so large that BLAS is given all threads."""
+    plain = all(isinstance(x, np.ndarray) and x.dtype in REALS for x in (A, B)) and A.dtype == B.dtype
+    if not plain or 2.0 * A.size * B.shape[-1] < SMALL_PRODUCT:
+        return False
+    return bool(A.dtype == np.float64 or A.shape[-2] < MANY_ORBITALS)
 
 
 def _is_transpose(A: Array, B: Array) -> bool:
