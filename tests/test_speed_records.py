@@ -52,13 +52,18 @@ def test_first_calculations_on_two_cores() -> None:
 
 @pytest.mark.parametrize("name", ["high_momentum_cpu", "high_momentum_cpu16"])
 def test_high_angular_momenta_beside_pyscf(name: str) -> None:
-    """At most 0.4 of PySCF's time; half where ours includes a search that finds a lower state."""
+    """At most 0.4 of PySCF's time; 0.6 where ours includes a search that finds a lower state, and less without it."""
     found = record(name)
-    assert len(found["calculations"]) >= 2
-    for row in found["calculations"] + found.get("builds", []):
+    rows = found["calculations"] + found.get("builds", [])
+    assert len(rows) >= 2
+    for row in rows:
         lower = "energy" in row and row["energy"] < row["pyscf"]["energy"] - SAME_STATE
-        assert row["ratio"] <= (0.5 if lower else 0.4), row["name"]
+        searched = lower and row["search"] == "auto"
+        assert row["ratio"] <= (0.6 if searched else 0.4), row["name"]
         assert row["difference"] < 1e-8, row["name"]
+        if searched:
+            same = [one for one in rows if (one["name"], one["basis"]) == (row["name"], row["basis"])]
+            assert any(one["search"] == "none" for one in same), row["name"]
 
 
 def test_every_class_of_integrals_is_faster_than_libcint() -> None:
