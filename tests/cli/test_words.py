@@ -163,7 +163,10 @@ def test_quiet_prints_hints_on_standard_error(command: str, capsys: pytest.Captu
 
 def test_quiet_prints_warnings_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     Path("hi.xyz").write_text("2\n\nI 0 0 0\nH 0 0 1.6\n")
-    line = "WARNING: I without relativity: use --relativity x2c, or a basis with a core potential"
+    line = (
+        "WARNING: I without relativity: use --relativity x2c with x2c-SVPall or x2c-TZVPall, or core potentials, for "
+        "example def2-SVP or def2-TZVP"
+    )
     call = ["energy", "hi.xyz", "-b", "sto-3g", *FAST]
     assert cuanto(*call, "-q") == 0
     out, err = capsys.readouterr()
