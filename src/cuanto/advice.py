@@ -70,9 +70,9 @@ ADVICE = {
     "neb": _NEB,
     "nmr": "magnetic properties are not implemented; `cuanto energy` and `cuanto frequencies` print what is",
 }
-"""What would work instead, by the name of an option (or command) in lower case without - and _."""
+"""Advice, by the name of an option or command in lower case without - and _."""
 
 
 def advice_about(name: str) -> str | None:
-    """What would work instead of an option or command of another program; None if it is not known."""
+    """Find advice about an option or command of another program; None if there is none."""
     return ADVICE.get(re.sub(r"[-_]", "", name.lower()))

@@ -30,7 +30,7 @@ def sets_for(symbols: Iterable[str], relativistic: bool = False) -> list[str]:
 
 
 def alternatives(name: str, symbols: Sequence[str], lacking: Sequence[str], relativistic: bool) -> list[str]:
-    """What would work instead of a set that lacks some of the elements of a molecule."""
+    """Sets to use instead of one that lacks some of the elements of a molecule."""
     mixed = None if relativistic else _mixture(name.lower(), symbols, lacking)
     return [*([repr(mixed)] if mixed else []), *sets_for(symbols, relativistic)][:MAX_NAMED]
 
