@@ -101,10 +101,11 @@ static void* caller(void* given) {
 int main() {
     pthread_t threads[3];
     INDEX seeds[3];
-    for (INDEX round = 0; round < 2; ++round) {  // threads end, and others begin
+    // Threads end, and others begin; more rounds on a busy machine, where the pool leaves most items to the callers.
+    for (INDEX round = 0; round < 2 || (helped <= 1000 && round < 40); ++round) {
         for (int i = 0; i < 3; ++i) seeds[i] = 3 * round + i, pthread_create(&threads[i], 0, caller, &seeds[i]);
         for (int i = 0; i < 3; ++i) pthread_join(threads[i], 0);
     }
-    expect(helped > 0, "workers help");  // with how many items depends on what else the machine does
+    expect(helped > 1000, "workers help");
     return failures != 0;
 }
