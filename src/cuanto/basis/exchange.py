@@ -79,7 +79,7 @@ def unknown_basis(name: str, others: Iterable[str] = ()) -> InputError:
 
 
 def _absent_set(name: str) -> str | None:
-    """What to use instead of a well-known set that the Basis Set Exchange lacks."""
+    """Advice about a well-known set that the Basis Set Exchange lacks; None about others."""
     if name.startswith("ma-def2-"):
         larger = f"{name.removeprefix('ma-')}d"
         return f"use {larger if knows(larger) else 'def2-svpd'}, which has diffuse functions as well, or a basis file"
