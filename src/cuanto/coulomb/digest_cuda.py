@@ -11,6 +11,7 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program, real_name
+from cuanto.backends.exact_sums import ExactSums
 from cuanto.backends.tables import make_tables
 from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
 from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for
@@ -107,10 +108,11 @@ class CudaDigest:
         """
         xp = self.backend.xp
         top = float(largest.max()) * (2.0 if J is not None else 1.0)  # largest factor of the densities in a bound
+        wanted = {"J": J, "K": K}
+        sums = {name: ExactSums(self.backend, M.shape) for name, M in wanted.items() if M is not None}
         common = {
             "D": xp.ascontiguousarray(D),
-            "J": J if J is not None else D,
-            "K": K if K is not None else D,
+            **{name: D if M is None else sums[name].numbers for name, M in wanted.items()},
             "nbf": D.shape[1],
             "densities": len(D),
             "want_j": int(J is not None),
@@ -134,6 +136,8 @@ class CudaDigest:
         for group in self._groups(chunks, limit):
             self._run(group, counts[done : done + len(group)], top, common)
             done += len(group)
+        for name, one in sums.items():
+            one.add_to(wanted[name])
         columns = self.backend.to_device(np.array([chunk.bra.host.columns for chunk in chunks]))
         return (counts[:, 1] * columns).sum()
 

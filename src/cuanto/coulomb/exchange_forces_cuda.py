@@ -15,6 +15,7 @@ import numpy as np
 
 from cuanto.arrays import Array, range_starts
 from cuanto.backends.base import Backend, Launch, Program, real_name
+from cuanto.backends.exact_sums import ExactSums
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cpu import Window
@@ -131,9 +132,9 @@ class CudaExchangeForces:
         xp, atoms = self.backend.xp, len(self.basis.R_ax)
         largest = self._engine.largest(D_npq)
         monomials, tables = self._monomials
-        gradient = self.backend.zeros((COPIES, atoms, 3), np.float64)
+        gradient = ExactSums(self.backend, (COPIES, atoms, 3))
         common = {**tables, "D": monomials.density(D_npq, self.backend), "size": monomials.size, "atoms": atoms}
-        common |= {"densities": len(D_npq), "gradient": gradient, "copies": COPIES, "want_j": 0}
+        common |= {"densities": len(D_npq), "sums": gradient.numbers, "copies": COPIES, "want_j": 0}
         common |= {"largest": xp.ascontiguousarray(largest), "segments": len(largest)}
         common["cutoff"] = self.options.threshold * SIZE_SHARE
         top = 2.0 * float(largest.max()) ** 2
@@ -141,7 +142,7 @@ class CudaExchangeForces:
             table = boys_on(self.backend, real_name(real))
             more = {"lower": window[0], "upper": window[1], "boys_table": table}
             self._add(pairs, real, top, common | more)
-        return -2.0 * self.backend.to_host(gradient.sum(axis=0))
+        return -2.0 * self.backend.to_host(gradient.total().sum(axis=0))
 
     def _add(self, pairs: list[PairsWithSlopes], real: np.dtype[Any], top: float, common: dict[str, Any]) -> None:
         """Add the forces of all quartets, in rounds of classes whose lists of quartets fit into memory together."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cuanto import tuning
 from cuanto.arrays import Array, Ints, range_members
 from cuanto.backends.base import Backend
+from cuanto.backends.exact_sums import ExactSums
 from cuanto.grid.base import Quadrature
 from cuanto.grid.cost import COSTS, DeviceCost
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -116,7 +117,7 @@ class BatchQuadrature(Quadrature):
         """Kohn-Sham matrices of potentials that contain the weights."""
         xp = self.backend.xp
         potential = xp.ascontiguousarray(potential_scg, dtype=self.dtype)
-        F_spq = xp.zeros((len(potential), self.nbf, self.nbf))
+        sums = ExactSums(self.backend, (len(potential), self.nbf, self.nbf))
         pairs = 4 if self.family == "mgga" else 1
         for number, batch in enumerate(self.batches):
             chi = self._chi(number)
@@ -127,16 +128,17 @@ class BatchQuadrature(Quadrature):
                 part = xp.matmul(chi[0], weighted[0])
                 for c in range(1, pairs):
                     part += xp.matmul(chi[c], weighted[c])
-                values = {**batch.tables, "part": part, "nbf": self.nbf, "out": F_spq[s]}
+                values = {**batch.tables, "part": part, "nbf": self.nbf, "sums": sums.numbers[s]}
                 self._launch("scatter", batch.tasks * batch.rows, values)
+        F_spq = sums.total()
         return F_spq + F_spq.transpose(0, 2, 1)
 
     def gradient(self, D_spq: Any, C_spi: Any | None, potential_scg: Any, moving: bool) -> Any:
         """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
         xp = self.backend.xp
         given, potential = (xp.ascontiguousarray(X) for X in (D_spq if C_spi is None else C_spi, potential_scg))
-        out = xp.zeros((self.atoms, 3))
-        fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "out": out}
+        sums = ExactSums(self.backend, (self.atoms, 3))
+        fixed = {"function_atom": self.backend.to_device(self.table.function_atom), "sums": sums.numbers}
         for batch in self._gradient_batches:
             chi = self._values(batch, higher=1)
             for s in range(len(given)):
@@ -151,9 +153,9 @@ class BatchQuadrature(Quadrature):
                     product = self._by_orbitals(batch, right, given[s])
                 self._launch("force", batch.tasks * batch.rows, {**common, "product": product, "force": force})
                 if moving:
-                    own = {"own": self.grid.atom_g, "force": force, "out": out}
+                    own = {"own": self.grid.atom_g, "force": force, "sums": sums.numbers}
                     self._launch("atoms", batch.tasks * batch.points, {**batch.tables, **own})
-        return out
+        return sums.total()
 
     @cached_property
     def _gradient_batches(self) -> list[Batch]:

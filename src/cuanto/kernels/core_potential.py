@@ -79,6 +79,6 @@ def core_source(target: str, name: str) -> Source:
     terms = max(len(coupled_terms(l, MAX_L + 1)) for l in range(MAX_PROJECTOR + 1))
     defines = {"LAMBDAS": LAMBDAS, "TERMS": terms, "SHELL_FIELDS": SHELL_FIELDS, "ORDERS": MAX_ORDER + 1}
     defines |= {"NODES": NODES, "THREADS": THREADS, "FORCES": int(name in SUMMED)}
-    arguments = KERNELS[name] + (SUMS[target] if name in SUMMED else ())
+    arguments = KERNELS[name] + (SUMS if name in SUMMED else ())
     macros = {**defines, "CUTOFF": CUTOFF}
     return assemble(name, target, "double", arguments, macros, TEXTS[name], threads=THREADS, per_block=THREADS)

@@ -26,7 +26,7 @@ ARGUMENTS = parse_arguments(
     "int columns, const REAL* bra_shell, const int* ket_first, const REAL* ket_record, const REAL* ket_shell, "
     "const REAL* boys_table, double cutoff, const int* bra_ao, const int* ket_ao, const int* bra_pair, "
     "const int* ket_pair, int same, const int* place, const int* atom, INDEX atoms, INDEX size, INDEX densities, "
-    "const double* D, double* gradient, int copies, REAL* scratch, INDEX scratch_stride"
+    "const double* D, double* sums, int copies, REAL* scratch, INDEX scratch_stride"
 )
 Momenta = tuple[int, int]
 NAMES = "spdfghikl"

@@ -70,7 +70,7 @@ def expansion_memory(la: int, lb: int) -> int:
 @cache
 def fit_force_source(target: str) -> Source:
     """Forces on the atoms of pairs, and on fitting functions."""
-    arguments = FORCE + SUMS[target]
+    arguments = FORCE + SUMS
     defines = {"THREADS": FORCE_THREADS, "VECTORS": VECTORS[target]}
     return assemble("fit_force", target, "double", arguments, defines, ("fit_force.h",), threads=FORCE_THREADS)
 

@@ -76,7 +76,7 @@ def weights_source(target: str, stratmann: bool) -> Source:
 def weights_gradient_source(target: str, stratmann: bool) -> Source:
     """Derivative of the cell functions with respect to atoms, summed over points with the factors `weight`."""
     entry = "grid_weights_gradient_stratmann" if stratmann else "grid_weights_gradient_becke"
-    arguments = WEIGHT_ARGUMENTS + parse_arguments("double* out") + SUMS[target]
+    arguments = WEIGHT_ARGUMENTS + parse_arguments("double* out") + SUMS
     body = ("grid_cells.h", "grid_weights_gradient.h")
     return assemble(entry, target, "double", arguments, _defines(stratmann), body, threads=BLOCK_POINTS)
 

@@ -18,7 +18,7 @@ from cuanto.basis.solid_harmonics import cartesian_powers, shell_matrix
 from cuanto.kernels.abi import Arguments, parse_arguments
 from cuanto.kernels.emit import function, straight_line
 from cuanto.kernels.ir import Graph, Stage, linear
-from cuanto.kernels.text import Source, assemble, template
+from cuanto.kernels.text import SUMS, Source, assemble, template
 
 ShellKind = tuple[int, bool]
 """Angular momentum; pure or Cartesian."""
@@ -78,14 +78,13 @@ DENSITY = SIZES + parse_arguments(
 WEIGH = SIZES + parse_arguments(
     "const INDEX* task_point, INDEX stride, const REAL* values, const REAL* potential, REAL* weighed"
 )
-SCATTER = parse_arguments("INDEX rows") + FUNCTIONS + parse_arguments("const REAL* part, INDEX nbf, double* out")
-FORCE = (
-    WEIGH[:-1] + FUNCTIONS + parse_arguments("const REAL* product, const int* function_atom, REAL* force, double* out")
-)
+SCATTER = parse_arguments("INDEX rows") + FUNCTIONS + parse_arguments("const REAL* part, INDEX nbf") + SUMS
+FORCE = WEIGH[:-1] + FUNCTIONS + parse_arguments("const REAL* product, const int* function_atom, REAL* force") + SUMS
 ATOMS = (
     parse_arguments("INDEX begin, INDEX end")
     + SIZES
-    + parse_arguments("const INDEX* task_point, const int* own, const REAL* force, double* out")
+    + parse_arguments("const INDEX* task_point, const int* own, const REAL* force")
+    + SUMS
 )
 ELEMENT_THREADS = tuning.size("cuda", "grid.element_threads")
 ROW_THREADS = tuning.size("cuda", "grid.row_threads")

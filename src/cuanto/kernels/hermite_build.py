@@ -245,7 +245,7 @@ def step_source(target: str, step: str, real: str = "double") -> Source:
     """Kernel of a step before or after the interactions."""
     shared = step in TEAM_STEPS
     arguments = RANGE["cpu"] + STEPS[step] + (SCRATCH[target] if shared else ())
-    arguments += SUMS[target] if step in FORCE_STEPS else ()
+    arguments += SUMS if step in FORCE_STEPS else ()
     defines = {"BRAS": GROUPINGS[target].bras, "KETS": GROUPINGS[target].kets, "THREADS": STEP_THREADS}
     body = (*HEADERS.get(step, ()), f"{step}.h")
     per_block = 1 if shared else STEP_THREADS

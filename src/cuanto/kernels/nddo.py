@@ -118,7 +118,7 @@ def repulsion_source(target: str, orbitals_a: int, orbitals_b: int, consumer: st
         return _source(target, entry, REPULSION, orbitals, [*parts, "nddo_repulsion.h"], **counts)
     parts = [*_products(*orbitals), *parts, *_gradient_parts("repulsion")]
     entry = f"nddo_repulsion_gradient_{orbitals_a}_{orbitals_b}"
-    return _source(target, entry, (*GRADIENT, *SUMS[target]), orbitals, parts, **counts)
+    return _source(target, entry, (*GRADIENT, *SUMS), orbitals, parts, **counts)
 
 
 @cache
@@ -130,7 +130,7 @@ def core_source(target: str, kind_a: Kind, kind_b: Kind, consumer: str = "store"
         arguments, end, name = (GRADIENT, _gradient_parts("core"), "core_gradient")
     entry = f"nddo_{name}_{''.join(map(str, kind_a))}_{''.join(map(str, kind_b))}"
     orbitals = len(kind_a) ** 2, len(kind_b) ** 2
-    return _source(target, entry, (*arguments, *SUMS[target]), orbitals, [*parts, *end], **limits)
+    return _source(target, entry, (*arguments, *SUMS), orbitals, [*parts, *end], **limits)
 
 
 @cache
@@ -144,7 +144,7 @@ def attraction_source(target: str, orbitals: int, consumer: str = "store") -> So
         entry, arguments, end = f"nddo_attraction_{orbitals}", ATTRACTION, ["nddo_attraction.h"]
     else:
         entry, arguments, end = f"nddo_attraction_gradient_{orbitals}", GRADIENT, _gradient_parts("attraction")
-    return _source(target, entry, (*arguments, *SUMS[target]), (orbitals, 1), [*parts, *end], **counts)
+    return _source(target, entry, (*arguments, *SUMS), (orbitals, 1), [*parts, *end], **counts)
 
 
 @cache

@@ -12,8 +12,11 @@ from cuanto.kernels.abi import Arguments
 
 PRELUDES = {"cpu": "prelude_cpu.h", "cuda": "prelude_cuda.cuh"}
 """Vocabulary of each target."""
-SUMS: dict[str, Arguments] = {"cpu": (("double*", "sums"),), "cuda": ()}
-"""Argument to which SUMS(array) refers: the sums of a chunk on a CPU; none on a GPU, which adds to the array itself."""
+SUMS: Arguments = (("double*", "sums"),)
+"""Argument to which SUMS(array) refers: the sums of a chunk on a CPU, `Sums` of the prelude on a GPU. They are added to
+the array afterwards, in a fixed order or exactly: results have the same digits every time."""
+SUMS_THREADS = 256
+"""Threads of a block of `add_sums`."""
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,11 @@ def assemble(
     parts = [template(part) if part.endswith((".h", ".cuh")) else part for part in (PRELUDES[target], *body)]
     text = "\n".join([*head, *filter(None, (before,)), *parts])
     return Source(text, entry, target, arguments, threads, per_block, merge)
+
+
+@cache
+def add_sums_source() -> Source:
+    """The GPU's kernel that adds `Sums` to an array of numbers."""
+    arguments = (("INDEX", "begin"), ("INDEX", "end"), ("const double*", "sums"), ("double*", "target"))
+    n = SUMS_THREADS
+    return assemble("add_sums", "cuda", "double", arguments, {"THREADS": n}, ("add_sums.cuh",), threads=n, per_block=n)

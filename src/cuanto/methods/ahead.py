@@ -25,7 +25,7 @@ from cuanto.kernels.grid_values import cpu_density, cpu_matrix, device_kernel, d
 from cuanto.kernels.products import rows_kernel
 from cuanto.kernels.shell_pairs import shell_pairs_source
 from cuanto.kernels.spec import Shells
-from cuanto.kernels.text import Source
+from cuanto.kernels.text import Source, add_sums_source
 
 if TYPE_CHECKING:
     from cuanto.methods.gaussian import Context
@@ -116,6 +116,7 @@ def _setup(settings: GridSettings, language: str, *more: str) -> Iterator[Source
 
 def _device_energy(context: Context) -> Iterator[Source]:
     model, request = context.model, context.request
+    yield add_sums_source()
     if request.fitting == "none":
         yield hermite_build.general_source("cuda", "double")
         for step in POTENTIAL_STEPS:
@@ -136,6 +137,7 @@ def _device_grid(basis: Basis, functional: Functional, settings: GridSettings) -
 
 
 def _device_gradient(context: Context) -> Iterator[Source]:
+    yield add_sums_source()
     yield hermite_build.general_source("cuda", "double")
     for step in (*POTENTIAL_STEPS, "j_overlap", "j_force"):
         yield hermite_build.step_source("cuda", step)

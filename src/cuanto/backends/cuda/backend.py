@@ -21,6 +21,7 @@ from cuanto.backends.cuda.compilers import compilers_for
 from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.start import prepare
+from cuanto.backends.exact_sums import separate_sums
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.errors import MissingDependencyError
 from cuanto.kernels.build import GROUP_THREADS
@@ -209,11 +210,14 @@ class CudaBackend:
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
         """Run on several streams, so that small launches overlap; a single one runs on the current stream."""
+        launches, sums = separate_sums(launches, self)
         if len(launches) == 1:
             one = launches[0]
             self.launch(one.program, one.items, one.arguments, one.scratch)
         else:
             self._concurrently([launches])
+        for some, target in sums:
+            some.add_to(target)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Run jobs with the best kernels compiled so far, on several streams."""

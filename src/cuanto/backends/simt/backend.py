@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, cast_arguments
+from cuanto.backends.exact_sums import separate_sums
 from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.arrays import MEMORY, DeviceArray, DeviceModule, SimtLibrary
@@ -110,8 +111,11 @@ class SimtBackend:
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
         """Run the launches one after the other."""
+        launches, sums = separate_sums(launches, self)
         for launch in launches:
             self.launch(launch.program, launch.items, launch.arguments, launch.scratch)
+        for some, target in sums:
+            some.add_to(target)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Run the jobs one after the other."""

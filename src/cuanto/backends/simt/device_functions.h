@@ -75,6 +75,7 @@ T simt_replace(T* p, T value) {
     inline T atomicAdd(T* p, T x) { return simt_replace(p, static_cast<T>(*p + x)); }
 #define SIMT_INTEGER_ATOMICS(T)                                                                 \
     SIMT_ATOMICS(T)                                                                             \
+    inline T atomicExch(T* p, T x) { return simt_replace(p, x); }                               \
     inline T atomicMax(T* p, T x) { return simt_replace(p, x > *p ? x : *p); }                  \
     inline T atomicCAS(T* p, T expected, T x) { return simt_replace(p, *p == expected ? x : *p); }
 SIMT_ATOMICS(float)
@@ -105,6 +106,7 @@ TO simt_bits(FROM x) {
 inline long long __double_as_longlong(double x) { return simt_bits<long long>(x); }
 inline int __float_as_int(float x) { return simt_bits<int>(x); }
 inline float __int_as_float(int x) { return simt_bits<float>(x); }
+inline long long __double2ll_rn(double x) { return llrint(x); }
 inline int __double2loint(double x) { return static_cast<int>(__double_as_longlong(x)); }
 inline int __double2hiint(double x) { return static_cast<int>(__double_as_longlong(x) >> 32); }
 inline double __hiloint2double(int high, int low) {

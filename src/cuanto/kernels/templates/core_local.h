@@ -75,7 +75,7 @@ FN bool core_potential(int order, double p, double root, const double* X, int te
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
 #if FORCES
-    double* total = SUMS(gradient);
+    const auto total = SUMS(gradient);
 #endif
     FOR_ITEMS(item) {
         const double* pair = geometry + 4 * (first + item);

@@ -21,22 +21,32 @@ FN double integral(const Quartet& x, int i, int j, int k, int l) {
     return x.integrals[((INDEX)((i * NB + j) * NC + k) * ND + l) * x.stride];
 }
 
-FN void add(const Quartet& x, double* place, double value) {
-    if (x.weight != 0) atomicAdd(place, x.weight * value);
+FN void add(const Quartet& x, const Sums& place, double value) {
+    if (x.weight != 0) ADD(place, x.weight * value);
 }
 
 // The same for an element to which all neighbours contribute.
-FN void add_shared(const Quartet& x, double* place, double value) {
-    double sum = x.weight != 0 ? x.weight * value : 0;
-    UNROLL for (int step = 1; step < 32; step *= 2) {
-        const double other = __shfl_down_sync(0xffffffffu, sum, step);
-        if (x.lane + step <= x.last) sum += other;
+FN void add_shared(const Quartet& x, const Sums& place, double value) {
+    Parts sum = parts_of(x.weight != 0 ? x.weight * value : 0);
+    if (sum.coarse == OVERFLOWN) {
+        add_parts(place, sum);
+        sum.coarse = 0;
     }
-    if (x.first && x.weight != 0) atomicAdd(place, sum);
+    const bool coarse = __any_sync(0xffffffffu, sum.coarse != 0);
+    UNROLL for (int step = 1; step < 32; step *= 2) {
+        const bool shared = x.lane + step <= x.last;
+        const INDEX other = __shfl_down_sync(0xffffffffu, sum.fine, step);
+        if (shared) sum.fine += other;
+        if (coarse) {
+            const INDEX large = __shfl_down_sync(0xffffffffu, sum.coarse, step);
+            if (shared) sum.coarse += large;
+        }
+    }
+    if (x.first && x.weight != 0) add_parts(place, sum);
 }
 
 #if FIXED
-FN void digest_k(const Quartet& x, const double* D, double* K) {
+FN void digest_k(const Quartet& x, const double* D, const Sums& K) {
     double bc[NB][NC], bd[NB][ND];
     UNROLL for (int j = 0; j < NB; ++j) {
         UNROLL for (int k = 0; k < NC; ++k) bc[j][k] = 0;
@@ -71,13 +81,13 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
 }
 #else
 // K of a function r of a or b and a function c of c or d, with the density between the other two.
-FN void digest_k(const Quartet& x, const double* D, double* K) {
+FN void digest_k(const Quartet& x, const double* D, const Sums& K) {
     for (int bra = 0; bra < 2; ++bra)
         for (int ket = 0; ket < 2; ++ket) {
             const int rows = bra ? x.nb : x.na, other_rows = bra ? x.na : x.nb;
             const int columns = ket ? x.nd : x.nc, other_columns = ket ? x.nc : x.nd;
             const double* density = D + (bra ? x.a : x.b) * x.n + (ket ? x.c : x.d);
-            double* place = K + (bra ? x.b : x.a) * x.n + (ket ? x.d : x.c);
+            const Sums place = K + (bra ? x.b : x.a) * x.n + (ket ? x.d : x.c);
             for (int r = 0; r < rows; ++r)
                 for (int c = 0; c < columns; ++c) {
                     double s = 0;
@@ -91,7 +101,7 @@ FN void digest_k(const Quartet& x, const double* D, double* K) {
 }
 #endif
 
-FN void digest_j(const Quartet& x, const double* D, double* J) {
+FN void digest_j(const Quartet& x, const double* D, const Sums& J) {
     for (int i = 0; i < x.na; ++i)
         for (int j = 0; j < NB; ++j) {
             double s = 0;
@@ -128,8 +138,8 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                            na, nb, nc, nd, weight, lane, last, first};
         for (INDEX density = 0; density < densities; ++density) {
             const INDEX matrix = density * nbf * nbf;
-            if (want_k) digest_k(x, D + matrix, K + matrix);
-            if (want_j) digest_j(x, D + matrix, J + matrix);
+            if (want_k) digest_k(x, D + matrix, Sums{(WORD*)K} + matrix);
+            if (want_j) digest_j(x, D + matrix, Sums{(WORD*)J} + matrix);
         }
     }
 }

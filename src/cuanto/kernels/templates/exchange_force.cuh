@@ -138,7 +138,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
     const bool member = group < GROUPS;
     REAL* cubes = memory + (threadIdx.x / 32 * GROUPS + (member ? group : 0)) * (2 * CUBE + 1);
     const INDEX items = *count, all = items * columns * ROUNDS, stride = (INDEX)gridDim.x * (THREADS / 32) * GROUPS;
-    double* target = gradient + blockIdx.x % copies * 3 * atoms;
+    const Sums target = SUMS(gradient) + blockIdx.x % copies * 3 * atoms;
     for (INDEX first = ((INDEX)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * GROUPS; first < all; first += stride) {
         const bool there = member && first + group < all;
         const INDEX mine = there ? first + group : first, item = mine % items, rest = mine / items;
@@ -249,10 +249,10 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
                 of_c += cubes[9 * n + 3 + x];
                 of_all += cubes[9 * n + 6 + x];
             }
-            atomicAdd(target + 3 * atom[a] + x, weight * of_a);
-            atomicAdd(target + 3 * atom[b] + x, weight * (of_all - of_a));
-            atomicAdd(target + 3 * atom[c] + x, weight * of_c);
-            atomicAdd(target + 3 * atom[d] + x, weight * (-of_all - of_c));
+            ADD(target + 3 * atom[a] + x, weight * of_a);
+            ADD(target + 3 * atom[b] + x, weight * (of_all - of_a));
+            ADD(target + 3 * atom[c] + x, weight * of_c);
+            ADD(target + 3 * atom[d] + x, weight * (-of_all - of_c));
         }
         __syncwarp();
     }

@@ -6,7 +6,7 @@ FN REAL dot(const REAL* a, const REAL* b) { return a[0] * b[0] + a[1] * b[1] + a
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     const INDEX items = *count, all = items * columns, threads = (INDEX)gridDim.x * blockDim.x;
-    double* target = gradient + blockIdx.x % copies * 3 * atoms;
+    const Sums target = SUMS(gradient) + blockIdx.x % copies * 3 * atoms;
     for (INDEX mine = (INDEX)blockIdx.x * blockDim.x + threadIdx.x; mine < all; mine += threads) {
         const INDEX item = mine % items;
         const int q = (int)(mine / items);
@@ -79,10 +79,10 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         }
         const double weight = same && bra_pair[bra] == ket_pair[ket] ? 0.5 : 1.0;
         UNROLL for (int x = 0; x < 3; ++x) {
-            atomicAdd(target + 3 * atom[a] + x, weight * on_a[x]);
-            atomicAdd(target + 3 * atom[b] + x, weight * (total[x] - on_a[x]));
-            atomicAdd(target + 3 * atom[c] + x, weight * on_c[x]);
-            atomicAdd(target + 3 * atom[d] + x, -weight * (total[x] + on_c[x]));
+            ADD(target + 3 * atom[a] + x, weight * on_a[x]);
+            ADD(target + 3 * atom[b] + x, weight * (total[x] - on_a[x]));
+            ADD(target + 3 * atom[c] + x, weight * on_c[x]);
+            ADD(target + 3 * atom[d] + x, -weight * (total[x] + on_c[x]));
         }
     }
 }

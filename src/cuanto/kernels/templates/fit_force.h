@@ -45,7 +45,7 @@ FN void fit_pair(const FitPair& pair, INDEX apart, VEC (*moved)[3], VEC (*by_R)[
 }
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
-    double* total = SUMS(target);
+    const auto total = SUMS(target);
     const INDEX expansion = (INDEX)rows * columns * tuples * 4, blocks = width / LANES / VECTORS, apart = blocks * LANES;
     FOR_TEAMS(item) {
         const INDEX run = item / parts, part = item % parts;

@@ -3,15 +3,15 @@
 // processes one row of one task.
 
 #if defined(KERNEL_GATHER_MATRIX) || defined(KERNEL_SCATTER)
-// part[task][p][q] = D[ao p][ao q], or out[ao p][ao q] += part[task][p][q]
+// part[task][p][q] = D[ao p][ao q], or sums[ao p][ao q] += part[task][p][q]
 extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
     const INDEX t = blockIdx.x / rows, p = blockIdx.x % rows;
     const int functions = task_functions[t], *list = ao + task_ao[t];
 #ifdef KERNEL_SCATTER
     if (p >= functions) return;
     const REAL* row = part + blockIdx.x * rows;
-    double* place = out + list[p] * nbf;
-    for (int q = threadIdx.x; q < functions; q += ROW_THREADS) atomicAdd(place + list[q], (double)row[q]);
+    const Sums place = SUMS(out) + list[p] * nbf;
+    for (int q = threadIdx.x; q < functions; q += ROW_THREADS) ADD(place + list[q], row[q]);
 #else
     REAL* row = part + blockIdx.x * columns;
     const REAL* source = given + (p < functions ? list[p] : 0) * width;

@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(ROW_THREADS) ENTRY(PARAMETERS) {
     }
     for (int x = 0; x < 3; ++x) {
         const REAL total = team_sum(sum[x]);
-        if (used && threadIdx.x == 0) atomicAdd(out + 3 * function_atom[ao[task_ao[t] + p]] + x, -total);
+        if (used && threadIdx.x == 0) ADD(SUMS(out) + 3 * function_atom[ao[task_ao[t] + p]] + x, -total);
     }
 }
 #endif
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS) ENTRY(PARAMETERS) 
             const REAL* f = force + x * component + t * rows * points + g;
             REAL sum = 0;
             for (INDEX p = 0; p < rows; ++p) sum += f[p * points];
-            atomicAdd(out + 3 * atom + x, sum);
+            ADD(SUMS(out) + 3 * atom + x, sum);
         }
     }
 }

@@ -124,7 +124,8 @@ FN Three border_force(const List& list, const Three& r, int j, Row* row, int use
     return force;
 }
 
-FN void add(double* place, const Three& value, REAL factor) {
+template <class P>
+FN void add(P place, const Three& value, REAL factor) {
     UNROLL for (int x = 0; x < 3; ++x) FOR_LANES(LANES) ADD(place + x, LANE(value.x[x]) * factor);
 }
 
@@ -133,7 +134,7 @@ KERNEL(BLOCK_POINTS) ENTRY(PARAMETERS) {
         const INDEX group = block_list[block], first = block_point[block], points = block_point[block + 1] - first;
         const List list = {list_atom + group * atoms, list_rows[group], list_count[group], atoms, atom, pair,
                            list_distance + group * atoms, radius[group]};
-        double* sum = SUMS(out);
+        const auto sum = SUMS(out);
         FOR_MEMBERS(n, 0, BLOCK_POINTS / LANES) {
             const INDEX left = points - n * LANES, at = first + (left > 0 ? n * LANES : 0);
             const int here = left < LANES ? (left > 0 ? (int)left : 0) : LANES;

@@ -3,7 +3,7 @@
 // gradient[atom][axis]. A single function has b_atom = -1. `first`: the first of these pairs.
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     SCRATCH
-    double* total = SUMS(gradient);
+    const auto total = SUMS(gradient);
     const Polynomials a = {a_start, a_power, a_value}, b = {b_start, b_power, b_value};
     FOR_TEAMS(item) {
         const INDEX place = first + item, k = u[place], l = v[place];

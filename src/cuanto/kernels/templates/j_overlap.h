@@ -35,7 +35,7 @@ FN Overlaps j_overlaps(double* memory, const Pair& pair, int is, int js) {
 
 KERNEL(THREADS) ENTRY(PARAMETERS) {
     SCRATCH
-    double* total = SUMS(gradient);
+    const auto total = SUMS(gradient);
     const Polynomials a = {a_start, a_power, a_value}, b = {b_start, b_power, b_value};
     FOR_TEAMS(item) {
         const INDEX k = u[first + item], l = v[first + item];

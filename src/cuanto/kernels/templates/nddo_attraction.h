@@ -10,7 +10,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         UNROLL_REGISTERS for (int i = 0; i < NA2; ++i) W[i] = vset(0);
         UNROLL_REGISTERS for (int t = 0; t < ENTRIES; ++t) W[entry_a[t]] = w[entry_value[t]];
         rotate_products<NA, false>(f, W, 1);
-        double* sum = SUMS(attraction) + at.molecule * products + first_product[at.a];
+        const auto sum = SUMS(attraction) + at.molecule * products + first_product[at.a];
         FOR_LANES(at.count) {
             if (at.a == at.b[lane]) continue;
             UNROLL_REGISTERS for (int i = 0; i < NA2; ++i) ADD(sum + i, -LANE(x.b[CHARGE]) * LANE(W[i]));

@@ -39,7 +39,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         load_densities(at, f, D + at.molecule * spins * orbitals * orbitals, spins, orbitals, first, &P);
         VEC force[3];
         pair_gradient(x, f, P, int(spins), factor, Model{pm6, gaussians, extras, mopac, bohr, hartree}, force);
-        double* g = SUMS(gradient) + at.molecule * atoms * 3;
+        const auto g = SUMS(gradient) + at.molecule * atoms * 3;
         FOR_LANES(at.count) for (int k = 0; k < 3; ++k) {
             ADD(g + 3 * at.b[lane] + k, LANE(force[k]));
             ADD(g + 3 * at.a + k, -LANE(force[k]));

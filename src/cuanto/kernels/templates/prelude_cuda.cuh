@@ -27,8 +27,8 @@ typedef long long INDEX;
 #define TABLE __device__ static const
 #define FOR_LANES(count) for (int lane = 0; lane < 1; ++lane)
 #define LANE(v) (v)
-#define SUMS(array) array
-#define ADD(place, value) atomicAdd(place, value)
+#define SUMS(array) Sums{(WORD*)sums}
+#define ADD(place, value) add_parts(place, parts_of(value))
 #define UNROLL_REGISTERS UNROLL
 #define FN __device__ __forceinline__
 #define FN_MEMBER __device__ __forceinline__
@@ -67,6 +67,34 @@ FN VEC vround(VEC x) { return (x + CUANTO_ROUNDER) - CUANTO_ROUNDER; }  // neare
 FN void vrow4(const REAL* table, VEC offset, VEC* column) {
     const REAL* row = table + low_bits(offset + CUANTO_ROUNDER);
     UNROLL for (int j = 0; j < 4; ++j) column[j] = __ldg(row + j);
+}
+
+// Sums to which threads add in any order, with the same digits every time: whole numbers, which need no rounding. Each sum
+// consists of two of them, in units of 2^-6 and 2^-46; what is too large, or not a number, makes the sum no number (add_sums.cuh).
+typedef unsigned long long WORD;
+#define COARSE 64.0
+#define FINE 70368744177664.0
+#define TOO_LARGE 0x1p50
+#define OVERFLOWN (1ll << 62)  // instead of a coarse part
+
+struct Sums {
+    WORD* words;
+    FN_MEMBER Sums operator+(INDEX k) const { return {words + 2 * k}; }
+};
+
+struct Parts { INDEX coarse, fine; };
+
+FN Parts parts_of(double value) {
+    if (fabs(value) < 0.5 / COARSE) return {0, __double2ll_rn(FINE * value)};
+    if (!(fabs(value) < TOO_LARGE)) return {OVERFLOWN, 0};
+    const INDEX coarse = __double2ll_rn(COARSE * value);
+    return {coarse, __double2ll_rn(FINE * (value - coarse / COARSE))};
+}
+
+FN void add_parts(const Sums& place, const Parts& value) {
+    if (value.coarse == OVERFLOWN) atomicExch(place.words, (WORD)OVERFLOWN);
+    else if (value.coarse != 0) atomicAdd(place.words, (WORD)value.coarse);
+    atomicAdd(place.words + 1, (WORD)value.fine);
 }
 
 FN INDEX bits_of(double x) { return __double_as_longlong(x); }
