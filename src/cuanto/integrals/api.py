@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cuanto import tuning
-from cuanto.arrays import Array, add_transpose
+from cuanto.arrays import Array, Ints, add_transpose
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
 from cuanto.errors import InputError
@@ -141,11 +141,32 @@ def nuclear(
         all_pairs = pairs or basis_pairs(basis, RowMap(n, packed=False), PAIR_THRESHOLD)
         for bras in _portions(all_pairs, kets.count):
             pq = np.concatenate([bra.rows.reshape(-1) for bra in bras])
-            indices = device.upload({"pq": pq, "qp": pq % n * n + pq // n})
+            again, before = _repeated(bras, n)
+            indices = device.upload({"pq": pq, "qp": pq % n * n + pq // n, "again": again, "before": before})
             attraction = -_potentials(bras, kets, device, algorithm)
+            attraction[indices["again"]] = attraction[indices["before"]]
             V[indices["pq"]] = attraction
             V[indices["qp"]] = attraction
     return V.reshape(n, n)
+
+
+def _repeated(bras: list[BraBatch], n: int) -> tuple[Ints, Ints]:
+    """Positions in the rows of all bras where a row occurs again, and where it occurred before.
+
+    A pair of a shell with itself has rows pq and qp, whose integrals may differ in the last digit.
+    """
+    start, places, targets = 0, [], []
+    for bra in bras:
+        rows = bra.rows.reshape(bra.count, -1)
+        own = np.flatnonzero(rows[:, 0] // n == rows[:, 0] % n)
+        places.append((start + own[:, None] * rows.shape[1] + np.arange(rows.shape[1])).reshape(-1))
+        targets.append(rows[own].reshape(-1))
+        start += rows.size
+    place, target = np.concatenate(places), np.concatenate(targets)
+    _, first, which = np.unique(target, return_index=True, return_inverse=True)
+    before = place[first[which]]
+    again = place != before
+    return place[again], before[again]
 
 
 def _portions(bras: Iterable[BraBatch], kets: int) -> Iterator[list[BraBatch]]:

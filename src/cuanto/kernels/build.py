@@ -108,10 +108,12 @@ SKELETONS = {
     ("thread", "list"): Skeleton((*RECORDS, "straight.h", "straight_list.h"), CUDA_LIST, LIST_THREADS),
     ("table", "store"): Skeleton((*TABLE_PARTS, "no_loops_cpu.h", "table_cpu.h", "table_store_cpu.h"), TABLE_STORE),
     ("table", "list"): Skeleton((*LOOP_PARTS, "table_list_cpu.h"), CPU_LIST),
-    ("group", "store"): Skeleton((*GROUP_PARTS, "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
+    ("group", "store"): Skeleton((*GROUP_PARTS, "bra_rows.cuh", "group_store.cuh"), abi.BATCH + GROUP, GROUP_THREADS),
     ("group", "list"): Skeleton((*GROUP_PARTS, "group_list.cuh"), CUDA_LIST + GROUP, GROUP_THREADS),
     **{
-        (schedule, "store"): Skeleton(("md_recursion.cuh", "md_blocks.cuh"), md_blocks.ARGUMENTS, md_blocks.MAX_THREADS)
+        (schedule, "store"): Skeleton(
+            ("md_recursion.cuh", "bra_rows.cuh", "md_blocks.cuh"), md_blocks.ARGUMENTS, md_blocks.MAX_THREADS
+        )
         for schedule in BLOCK_SCHEDULES
     },
     ("quartet_block", "list"): Skeleton(

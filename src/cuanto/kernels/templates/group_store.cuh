@@ -1,7 +1,7 @@
 // Any class of integrals from index tables on the GPU: all bras with all kets, into one matrix.
 
 struct GroupStore {
-    const INDEX* rows;
+    BraRows rows;
     const int* cols;
     INDEX kets;
     REAL* out;
@@ -9,7 +9,8 @@ struct GroupStore {
     int ket_step;
     bool wanted;
     FN void operator()(int4 head, int ket, REAL value, int pass, const Workers&) const {
-        if (wanted) out[pass * pass_stride + rows[head.w] * row_stride + cols[(ket + pass * ket_step) * kets]] = value;
+        if (wanted && rows.written(head.w))
+            out[pass * pass_stride + rows[head.w] * row_stride + cols[(ket + pass * ket_step) * kets]] = value;
     }
 };
 
@@ -27,7 +28,7 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         const INDEX ket = item % blocks * lanes + w.lane;
         const INDEX primitives = ket_first[ket / BLOCK + 1] - ket_first[ket / BLOCK];
         work.quartet(b, ket, primitives, [&](int q) {
-            return GroupStore{rows + (b * columns + q) * bra_functions, cols + ket, kets, out, row_stride,
+            return GroupStore{BraRows(rows + (b * columns + q) * bra_functions, bra_functions), cols + ket, kets, out, row_stride,
                               last.component_step() * component_stride, last.ket_step(), ket < kets};
         }, w);
     }

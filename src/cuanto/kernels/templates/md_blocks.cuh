@@ -276,15 +276,17 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         }
 #if PER_INTEGRAL
         const REAL integral = block_sum(mine, sums);
-        if (threadIdx.x == 0)
-            out[rows[(b * columns + q) * bra_functions + f] * row_stride + cols[g * kets + d]] = integral;
+        const BraRows row(rows + (b * columns + q) * bra_functions, bra_functions);
+        if (threadIdx.x == 0 && row.written(f))
+            out[row[f] * row_stride + cols[g * kets + d]] = integral;
         __syncthreads();
 #else
         for (int q = 0; q < columns; ++q) {
             to_functions(ket_rows, ket_functions, bra_count, ket_count, acc + (INDEX)q * bra_count * ket_count, half);
-            const INDEX* row = rows + (b * columns + q) * bra_functions;
+            const BraRows row(rows + (b * columns + q) * bra_functions, bra_functions);
             for (int i = threadIdx.x; i < bra_functions * ket_functions; i += blockDim.x) {
                 const int f = i / ket_functions, g = i - f * ket_functions;
+                if (!row.written(f)) continue;
                 REAL sum = 0;
                 for (int e = bra_start[f]; e < bra_start[f + 1]; ++e)
                     sum = vfma(bra_value[e], half[(INDEX)bra_monomial[e] * ket_functions + g], sum);
