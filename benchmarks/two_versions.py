@@ -33,11 +33,11 @@ ENERGY = """
 import json, sys, time
 import cuanto
 rows, clock = [], getattr(time, sys.argv[2])
-for path, method, basis, settings, repeat in json.loads(sys.argv[1]):
+for path, method, basis, settings, quantity, repeat in json.loads(sys.argv[1]):
     molecule, times = cuanto.Molecule.from_xyz(path), []
     for _ in range(repeat + 1):
         start = clock()
-        found = cuanto.energy(molecule, method, basis, **settings)
+        found = getattr(cuanto, quantity)(molecule, method, basis, **settings)
         times.append(clock() - start)
     assert found.converged
     rows.append([found.energy, *times[1:]])
@@ -48,7 +48,7 @@ import json, sys, time
 start = time.perf_counter()
 import cuanto
 from cuanto import integrals
-((path, _, basis, settings, _),) = json.loads(sys.argv[1])
+((path, _, basis, settings, *_),) = json.loads(sys.argv[1])
 molecule = cuanto.Molecule.from_xyz(path)
 aux = cuanto.Basis(settings["auxbasis"], molecule)
 integrals.eri_3c(cuanto.Basis(basis, molecule), aux, backend=settings["backend"])
@@ -64,13 +64,22 @@ CASES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
     "direct_jk: naphthalene HF/6-31G**": ("naphthalene", "rhf", "6-31gss", {"fitting": "none"}),
     "semiempirical: 512 waters PM6": ("water_512", "pm6", None, {}),
     "semiempirical: C166H334 PM6": ("polyethylene_C166", "pm6", None, {}),
+    "gradient: caffeine RI-B3LYP/def2-SVP": ("caffeine", "b3lyp", "def2-svp", {**J, "fitting": "jk"}),
+    "gradient: ribavirin RI-PBE/def2-TZVP": ("ribavirin", "pbe", "def2-tzvp", J),
+    "gradient: naphthalene HF/6-31G**": ("naphthalene", "rhf", "6-31gss", {"fitting": "none"}),
+    "gradient: ribavirin PM6": ("ribavirin", "pm6", None, {}),
     FIRST_CALL: ("water_01", "", "cc-pvdz", {"auxbasis": "cc-pvdz-jkfit"}),
 }
 TIMING_GEOMETRIES: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {
     f"timing geometry: {path.stem} PM6": (f"timing_geometries/{path.stem}", "pm6", None, {})
     for path in sorted(DATA.glob("timing_geometries/*.xyz"))
 }
-LARGE = ("scf: octadecane RI-HF/cc-pVDZ", "dft: ribavirin RI-PBE/def2-TZVP", "semiempirical: 512 waters PM6")
+LARGE = (
+    "scf: octadecane RI-HF/cc-pVDZ",
+    "dft: ribavirin RI-PBE/def2-TZVP",
+    "gradient: ribavirin RI-PBE/def2-TZVP",
+    "semiempirical: 512 waters PM6",
+)
 """Cases left out on a CPU, where each takes longer than all other cases together."""
 SAME_ENERGY = 1e-8
 PROCESSOR = "process_time"
@@ -87,7 +96,8 @@ def run(tree: Path, cases: list[str], backend: str, repeat: int, clock: str) -> 
     given = []
     for case in cases:
         name, method, basis, settings = (CASES | TIMING_GEOMETRIES)[case]
-        given.append([str(path_of(name)), method, basis, {**settings, "backend": backend}, repeat])
+        quantity = "gradient" if case.startswith("gradient") else "energy"
+        given.append([str(path_of(name)), method, basis, {**settings, "backend": backend}, quantity, repeat])
     first = cases == [FIRST_CALL]
     with tempfile.TemporaryDirectory() as empty:
         environment = {**os.environ, "PYTHONPATH": str(tree / "src")} | ({"CUANTO_CACHE": empty} if first else {})
