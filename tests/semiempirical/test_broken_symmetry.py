@@ -118,6 +118,7 @@ def test_without_iterations_for_another_state_the_first_is_kept() -> None:
         result = run(mol, "pm6", max_iterations=limit, **TIGHT)
         assert result.converged and result.iterations == limit
         assert result.energy == pytest.approx(found.energy, abs=1e-10)
+        assert any("the one found first is kept" in note for note in result.notes)
 
 
 def test_differences_between_equal_atoms_are_noticed() -> None:

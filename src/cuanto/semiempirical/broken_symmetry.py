@@ -77,21 +77,20 @@ def settle(
     with problem.timings.measure("stability"):
         image, note = choose_image(problem, layout, R_ax, state)
     notes += [note] if note else []
-    left = int(options.max_iterations) - state.iteration
-    if image is state or left <= 0:
-        yield state
-        return
-    yield replace(state, converged=False)
-    diagonaliser.restart()
-    last, frame = state, problem.frame
-    start = (frame.coefficients(image.C_spm, frame.X_pm), image.eps_sm)
-    options = replace(options, max_iterations=left, guess_mixing=0.0)
-    for found in run_scf(problem, start, options, diagonaliser, criteria, frame.X_pm, known=image):
-        last = replace(found, iteration=state.iteration + found.iteration)
-        if not last.converged:
-            yield last
-    preferred = last.converged and last.energy < state.energy + MIN_GAIN
-    yield last if preferred else replace(state, iteration=last.iteration)
+    left, last, frame = int(options.max_iterations) - state.iteration, state, problem.frame
+    if image is not state and left > 0:
+        yield replace(state, converged=False)
+        diagonaliser.restart()
+        start = (frame.coefficients(image.C_spm, frame.X_pm), image.eps_sm)
+        options = replace(options, max_iterations=left, guess_mixing=0.0)
+        for found in run_scf(problem, start, options, diagonaliser, criteria, frame.X_pm, known=image):
+            last = replace(found, iteration=state.iteration + found.iteration)
+            if not last.converged:
+                yield last
+    if image is not state and (last is state or not last.converged or last.energy > state.energy + MIN_GAIN):
+        notes[-1] += ", but not converged: the one found first is kept"
+        last = replace(state, iteration=last.iteration)
+    yield last
 
 
 def choose_image(problem: Problem, layout: Layout, R_ax: Array, state: State) -> tuple[State, str]:
