@@ -25,7 +25,7 @@ from common import machine, pyscf_mole, save
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.motion.displacements import DisplacementPlan
-from cuanto.motion.symmetry import find_operations
+from cuanto.system.symmetry import find_operations
 
 BASIS = "def2-svp"
 SHIFT = 0.005

@@ -28,7 +28,7 @@ import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.surface import Surface
-from cuanto.motion.symmetry import identity
+from cuanto.system.symmetry import identity
 
 CASES = {
     "01_hcn": (0, 1, -92.24604),

@@ -10,8 +10,7 @@ default settings. Exit status 1: a difference is larger than the reference recom
 times the iterations between diagonalisers. `--elements`: molecules with all other elements instead
 (tests/data/nddo_elements.json; at default settings but for the tolerances), with every component of the gradients by
 finite differences at four points in steps of 2e-3 Bohr, or at eight in steps of 5e-4 with metals and noble gases, whose
-densities may be soft (3e-4 for the softest). Where MOPAC found one of several equivalent states, the SCF starts from a
-density similar to it.
+densities may be soft (3e-4 for the softest).
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from nddo_cases import (  # noqa: E402
     ROWS,
     TIGHT,
     elements,
-    guess_for,
     molecule,
     numerical_gradient,
     reference,
@@ -151,8 +149,7 @@ def element_differences(name: str, method: str, backend: str) -> Differences:
     """Compare a molecule of the reference of all elements; MOPAC's dipole moments of ions refer to its own masses."""
     mol, known, mopac = molecule(name, method), values(name, method), values(name, method, "mopac")
     options = {"energy_tolerance": 1e-13, "gradient_tolerance": 1e-10, "dipole_tolerance": 1e-9, "max_iterations": 400}
-    guess = {} if (start := guess_for(name, method, backend)) is None else {"guess": start}
-    result, compatible = (run(mol, method, backend, mopac_compatible=on, **guess, **options) for on in (False, True))
+    result, compatible = (run(mol, method, backend, mopac_compatible=on, **options) for on in (False, True))
     step, points = (5e-4, 8) if result.calculation.layout.ambiguous else (2e-3, 4)
     if result.state.curvature is not None and result.state.curvature < SOFT:
         step = 3e-4

@@ -7,7 +7,7 @@ import pytest
 
 from cuanto.arrays import Array
 from cuanto.motion.displacements import DisplacementPlan, independent_directions
-from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations, identity
+from cuanto.system.symmetry import LOOSE_TOLERANCE, find_operations, identity
 from vibration_cases import rotated
 
 STEP = 1e-3

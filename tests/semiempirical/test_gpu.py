@@ -18,6 +18,7 @@ pytestmark = pytest.mark.gpu
 
 BOTH = ("cpu", "cuda")
 ELEMENTS = [("Rh(CO)2Cl2-", "PM6"), ("FeF3_sextet", "PM6"), ("XeF4", "PM6"), ("CuSeH", "PM6"), ("HfCl4", "PM6")]
+ELEMENTS += [("Fe(CO)5", "PM6"), ("Fe(CN)6_4-", "PM6")]  # several equivalent states
 ELEMENTS += [("HeNH3", "AM1"), ("BCl2CH3", "AM1"), ("MoO3H2_model", "AM1"), ("EuF3_rm1", "RM1"), ("SeH2", "MNDO")]
 KERNELS = ("CH3", "glycine", "CH3Br", "ICl", "SF6", "H3PO4")
 """Molecules with all elements of the reference, one and two spins; other molecules would run the same kernels."""

@@ -31,12 +31,6 @@ DIAGONALISERS = {
 }
 """Options that select each diagonaliser."""
 
-LIGANDS = {("Fe(CO)5", "PM6"): (7, 8)}
-"""Molecules with several equivalent states of broken symmetry, in each of which another ligand differs from the others:
-the atoms of this ligand in the state of the reference, the one bonded to the first atom first. Energies of these states
-differ by up to 2e-5 kcal/mol, because the coordinates are rounded. A guess from a geometry in which the ligand is 0.05
-Bohr closer leads to this state."""
-
 
 @lru_cache
 def reference() -> dict[str, Any]:
@@ -88,17 +82,6 @@ def run(mol: Molecule, method: str, backend: Any = "cpu", **options: Any) -> Sem
     result = cuanto.energy(mol, method, backend=backend, **options)
     assert isinstance(result, SemiempiricalResult)
     return result
-
-
-def guess_for(name: str, method: str, backend: Any = "cpu") -> SemiempiricalResult | None:
-    """The density to start from if the state of the reference is one of several equivalent ones; else None."""
-    if (name, method) not in LIGANDS:
-        return None
-    mol = molecule(name)
-    R_ax = mol.R_ax.copy()
-    inner, *_ = ligand = list(LIGANDS[name, method])
-    R_ax[ligand] -= 0.05 * (R_ax[inner] - R_ax[0]) / np.linalg.norm(R_ax[inner] - R_ax[0])
-    return run(Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity), method, backend)
 
 
 def numerical_gradient(here: SemiempiricalResult, step: float, points: int = 4, **options: Any) -> Array:

@@ -32,7 +32,7 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.run import run_scf
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
-from cuanto.semiempirical import batch, guess, properties
+from cuanto.semiempirical import batch, broken_symmetry, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
 from cuanto.semiempirical.diagonalisers import SP2, choose_diagonaliser, purification, settings
@@ -47,8 +47,7 @@ from cuanto.system import Molecule
 from cuanto.terms.base import Term
 
 MAX_STABILITY_ORBITALS = 2000
-"""Largest number of orbitals for which stability is tested by default: the test keeps dozens of vectors of o x v
-numbers."""
+"""Orbitals up to which stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options with which molecules can be computed together."""
 
@@ -69,6 +68,7 @@ class Semiempirical:
     mopac_compatible: bool = False
     diagonaliser: Callable[[Frame], Diagonaliser] | None = None
     timings: Timings = field(default_factory=Timings)
+    remarks: list[str] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         if self.method not in SEMIEMPIRICAL:
@@ -127,8 +127,9 @@ class Semiempirical:
         with self.timings.measure("integrals"):
             return Fock(engine)
 
-    def states(self, start: Density | None = None) -> Iterator[State]:
-        """Iterate from the molecules of a cluster, from neutral atoms, or from another density."""
+    def states(self, start: Density | None = None, compare: bool = True) -> Iterator[State]:
+        """Iterate from the molecules of a cluster, from neutral atoms, or from another density; if stability is
+        followed, `compare` equivalent states of broken symmetry at the end."""
         fock, frame = self.fock, orthonormal_frame(self.layout.orbitals, self.backend)
         terms: list[Term] = [Constant("screened repulsion", float(fock.screened_b[0])), Core(fock), Repulsion(fock)]
         if self.corrections[0]:
@@ -160,11 +161,15 @@ class Semiempirical:
                 begin = diagonaliser.first(state.F_spq)
         for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm):
             step = "full" if done and state.iteration == 1 else state.step
-            yield replace(state, iteration=state.iteration + done, step=step)
+            state = replace(state, iteration=state.iteration + done, step=step)
+            settled = not (compare and state.converged and options.stability == "follow")
+            setup = (self.layout, R_ax, self.scf, diagonaliser, criteria, self.remarks)
+            yield from (state,) if settled else broken_symmetry.settle(state, problem, *setup)
 
-    def run(self, on_iteration: Any = None, start: Density | None = None) -> SemiempiricalResult:
-        """Run the SCF to its end."""
-        state, history = run_iterations(self.states(start), on_iteration)
+    def run(self, on_iteration: Any = None, start: Density | None = None, compare: bool = True) -> SemiempiricalResult:
+        """Run the SCF to its end (see `states`)."""
+        self.remarks.clear()
+        state, history = run_iterations(self.states(start, compare), on_iteration)
         state = replace(state, energies=self._conventional(state))
         return self.result(state, history=history, notes=self._notes(state))
 
@@ -194,14 +199,14 @@ class Semiempirical:
         notes, parts = list(self.warnings), len(self.engine.slabs)
         if not self.engine.stored:
             notes.append(f"repulsion integrals recomputed in {parts} parts in every iteration")
+        notes += self.remarks
         if state.curvature is not None:
             notes.append(stability_note(state.curvature, ()))
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about parameters that are missing for this molecule, and about electrons that the method leaves
-        out."""
+        """Warnings about missing parameters, and about electrons that the method leaves out."""
         notes, multiplicity = [], self.molecule.multiplicity
         if pairs := unknown_pairs(self.layout):
             names = ", ".join("-".join(pair) for pair in pairs)
@@ -309,7 +314,7 @@ def semiempirical_energy(request: Request, on_iteration: Any = None) -> Semiempi
         diagonaliser=request.diagonaliser,
         timings=Timings(synchronize=backend.synchronize if request.scf.profile else None),
     )
-    return calculation.run(on_iteration, _start(options.guess, calculation))
+    return calculation.run(on_iteration, _start(options.guess, calculation), compare=options.guess == "sad")
 
 
 def _start(guess: object, calculation: Semiempirical) -> Density | None:

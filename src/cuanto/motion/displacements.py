@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.motion.symmetry import Operation
+from cuanto.system.symmetry import Operation
 
 SAME_DIRECTION = 1e-6
 """Largest difference of two directions that are the same."""

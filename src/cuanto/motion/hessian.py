@@ -24,11 +24,11 @@ from cuanto.methods import GaussianResult, Request, Result
 from cuanto.motion.displacements import Displacement, DisplacementPlan, GradientAndDipole
 from cuanto.motion.record import calculation_key
 from cuanto.motion.state_symmetry import state_operations
-from cuanto.motion.symmetry import Operation
 from cuanto.motion.tasks import evaluate_task, move_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
 from cuanto.scf.secants import Secants
 from cuanto.system import Molecule
+from cuanto.system.symmetry import Operation
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
 
 STEP = 0.005

@@ -24,10 +24,10 @@ from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.record import Recorder, calculation_key, result_at
 from cuanto.motion.settings import Settings
 from cuanto.motion.surface import Surface
-from cuanto.motion.symmetry import identity
 from cuanto.motion.trajectory import Trajectory, frame_text
 from cuanto.motion.walker import Plan, Point, Walker
 from cuanto.system import Molecule
+from cuanto.system.symmetry import identity
 
 OPTIMISATION = "optimisation"
 SHIFT = 0.005

@@ -12,8 +12,8 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.methods import GaussianResult, Result, SemiempiricalResult
-from cuanto.motion.symmetry import Operation, find_operations
 from cuanto.properties.volume import density_at
+from cuanto.system.symmetry import Operation, find_operations
 
 POINTS_PER_ATOM = 4
 """Points around each atom at which densities are compared."""

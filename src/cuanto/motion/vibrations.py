@@ -18,10 +18,10 @@ from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.methods import Result
 from cuanto.motion.hessian import Hessian
-from cuanto.motion.symmetry import symmetry_of
 from cuanto.motion.thermochemistry import Conditions, Thermochemistry, thermochemistry
 from cuanto.system import Molecule
 from cuanto.system.masses import isotope_mass
+from cuanto.system.symmetry import symmetry_of
 from cuanto.units import DALTON_IN_ELECTRON_MASSES, HARTREE_IN_WAVENUMBERS, INTENSITY_IN_KM_PER_MOL
 
 LINEAR_RATIO = 1e-5

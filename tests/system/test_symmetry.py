@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cuanto.motion.symmetry import LOOSE_TOLERANCE, find_operations, is_linear, symmetry_of
+from cuanto.system.symmetry import LOOSE_TOLERANCE, find_operations, is_linear, symmetry_of
 from vibration_cases import rotated
 
 GROUPS = {
