@@ -10,7 +10,7 @@ Hartree and a norm of the orbital gradient of 1e-9 (4e-9 where rounding does not
 from its own guess, or, where that fails or leads to a higher energy, from our density (`start` of a row). In LANL2DZ
 the local potentials are integrated exactly, because PySCF's quadrature of them is not converged for functions of light
 neighbours; gradients are then differences of energies. Molecules of at most 60 functions up to f have gradients, with
-fitting up to g. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
+fitting up to g; with fitted Hartree-Fock those of at most 250 functions. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
 displaced by up to 0.02 Angstrom in each direction, so that no element of a gradient vanishes.
 """
 
@@ -47,6 +47,8 @@ STEP = 1e-3
 """Displacement for differences of energies, Bohr."""
 MAX_FUNCTIONS = 60
 """Largest number of functions of a molecule whose gradient is computed."""
+MAX_FITTED = 250
+"""The same for fitted Hartree-Fock."""
 MAX_MOMENTUM = 3
 """Largest angular momentum of its functions, if neither J nor K is fitted."""
 ORBITALS = 1e-6
@@ -356,7 +358,8 @@ def reference(row: Row, start: str) -> Row:
         D_spq = calculate(row | {"gradient": None}).density
         density = D_spq if len(D_spq) == 2 else D_spq[0]
     method = _method(row, mol, orbital, aux)
-    small = orbital.nbf <= MAX_FUNCTIONS and (aux is not None or orbital.l_max <= MAX_MOMENTUM)
+    limit = MAX_FITTED if row["fitting"] == "jk" and row["grid"] is None else MAX_FUNCTIONS
+    small = orbital.nbf <= limit and (aux is not None or orbital.l_max <= MAX_MOMENTUM)
     norm = converge(method, density) if small else converge(method, density, ORBITALS)
     found = {"program": f"PySCF {pyscf.__version__}", "start": start, "energy": float(method.e_tot)}
     found |= {"orbital_gradient": norm, "gradient": None}
