@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from cuanto.memory import MIB, StorePlan
 from fitting_cases import budget_of
 from scf_cases import basis, molecule
 
-SETTINGS = GridSettings(level=(10, 26), batch_bytes=1 << 20)
+SETTINGS = GridSettings(level=(24, 86), batch_bytes=1 << 22)
 
 
 @pytest.fixture(autouse=True)
@@ -57,15 +58,16 @@ def test_stored_values_grow_with_the_memory() -> None:
 
 def test_a_batch_takes_most_of_the_memory_first() -> None:
     """Small batches cost more time than recomputed values."""
-    limit = 0.5 * SETTINGS.batch_bytes
+    limit = 1.0 * SETTINGS.batch_bytes
     less, plan, _ = quadrature_of(limit)
-    assert less.work_bytes == int(batches.WORK_SHARE * limit) and plan.kept <= 0.5 * (limit - less.work_bytes)
-    assert quadrature_of(1000)[0].work_bytes == batches.MIN_BATCH
-    assert quadrature_of(8 * SETTINGS.batch_bytes)[0].work_bytes == SETTINGS.batch_bytes
+    assert 0.7 < less.work_bytes / (batches.WORK_SHARE * limit) <= 1.0
+    assert plan.kept <= 0.5 * (limit - less.work_bytes)
+    assert len(quadrature_of(1000)[0].batches) > len(less.batches)
+    assert 0.8 < quadrature_of(8 * SETTINGS.batch_bytes)[0].work_bytes / SETTINGS.batch_bytes <= 1.0
 
 
 def test_required_values_are_all_stored_or_refused() -> None:
-    keep = GridSettings(level=(10, 26), batch_bytes=1 << 20, store="keep")
+    keep = replace(SETTINGS, store="keep")
     needed = quadrature_of(1 << 30, keep)[0].kept_bytes
     assert quadrature_of(needed, keep)[1].stored
     with pytest.raises(InputError, match=r"storing the values of functions takes .* or use store='recompute'"):

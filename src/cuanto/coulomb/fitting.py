@@ -90,7 +90,7 @@ class FittedJK(JKBuilder):
             self.plan: Plan = choice.memory
             name = "fitted integrals" if omega is None else "fitted integrals at long range"
             budget.reserve(name, self.plan.expected)
-        logger.info("density fitting: %s", self.plan)
+        logger.info("density fitting: %s; %s, %d orbitals at once", self.plan, choice.storage, self.plan.columns)
         with self.timings.measure("metric"):
             metric = integrals.metric()
         self.metric: MetricReport = metric.report

@@ -84,8 +84,10 @@ class BatchQuadrature(Quadrature):
             "list_row": ensure_on_device(grid.list_row, backend),
         }
         self._ao = ensure_on_device(grid.ao, backend)
-        self._batch_bytes = min(settings.batch_bytes, max(MIN_BATCH, int(WORK_SHARE * limit)))
-        self.batches = list(self._batches(2 * self.values + 1))
+        least = min(MIN_BATCH, max(limit, MIN_BATCH // 16))
+        self._batch_bytes = min(settings.batch_bytes, max(least, int(WORK_SHARE * limit)))
+        self._arrays = 2 * self.values + 1
+        self.batches = list(self._batches(self._arrays))
         self.kept: list[Any] = []
 
     @cached_property
@@ -100,8 +102,9 @@ class BatchQuadrature(Quadrature):
 
     @property
     def work_bytes(self) -> int:
-        """Memory of a batch."""
-        return self._batch_bytes
+        """Memory of the largest batch."""
+        sizes = [batch.tasks * self._piece_bytes(batch.rows, batch.points, self._arrays) for batch in self.batches]
+        return max(sizes, default=0)
 
     @property
     def _sizes(self) -> list[int]:
@@ -245,6 +248,10 @@ class BatchQuadrature(Quadrature):
         }
         return pieces, dict(self.backend.upload(tables))
 
+    def _piece_bytes(self, rows: int, points: int, arrays: int) -> int:
+        """Memory of a piece with some arrays [function][point] and two matrices."""
+        return rows * (arrays * points + 2 * rows) * self.dtype.itemsize
+
     def _batches(self, arrays: int) -> Iterator[Batch]:
         """Pieces of equal size, as many in a batch as fit.
 
@@ -253,8 +260,7 @@ class BatchQuadrature(Quadrature):
         pieces, tables = self._pieces
         for begin, end in pairwise(pieces.bounds()):
             rows, points = int(pieces.rows_t[begin]), int(pieces.size_t[begin])
-            size = rows * (arrays * points + 2 * rows) * self.dtype.itemsize
-            step = max(1, self._batch_bytes // size)
+            step = max(1, self._batch_bytes // self._piece_bytes(rows, points, arrays))
             for first in range(begin, end, step):
                 tasks = min(step, end - first)
                 part = {name: table[first : first + tasks] for name, table in tables.items()}
