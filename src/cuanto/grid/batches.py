@@ -36,7 +36,7 @@ from cuanto.kernels.grid_values import (
 MIN_BATCH = tuning.size("cuda", "grid.least_batch_bytes")
 WORK_SHARE = 0.75
 """Fraction of the available memory for a batch. Launches take 0.27 ms per batch and iteration, so that 256 instead of
-16 MiB save 116 ms per iteration of 16 waters (def2-SVP, H200); all values of functions, 2.3 GiB, save 2 ms."""
+16 MiB save 116 ms per iteration of 16 waters (def2-SVP, H200); all values of functions, 2.3 GiB, save about 2 ms."""
 ROWS = 32
 SIZES = ((512, 256, 128, 64), (512, 128, 64), (512, 64), (256, 64), (128, 64))
 """Numbers of points of a piece, the largest first; the combination with the shortest predicted time is used."""
