@@ -4,10 +4,11 @@
     python benchmarks/gpu_memory.py --large valinomycin --json benchmarks/results/gpu_memory_h200.json
     python benchmarks/gpu_memory.py --large water_128 --iterations 3    # whether it fits
 
-Water clusters, RI-B3LYP/def2-SVP, with less and less free memory: the rest of the device is held by an array, as
-another process would. `share` is the free memory in units of what the plan with all integrals in their fastest form
-expects. Energies must equal that with all memory to 1e-9 Hartree. If even the smallest plan does not fit, a clear error
-is expected and recorded.
+Water clusters, RI-B3LYP/def2-SVP, with less and less free memory. The rest of the device is held by an array, a second
+process, or an earlier calculation of this process (`memory_holders.py`), in turn. `share` is the free memory in units
+of what the plan with all integrals in their fastest form expects. Energies must equal that with all memory to 1e-9
+Hartree. If even the smallest plan does not fit, a clear error is expected and recorded. Each case runs twice, because
+the first run may compile kernels; `ratio` is its time relative to that of the case with a little more memory.
 
 `--large`: molecules whose integrals exceed the device, at default settings, with the time of each step; rows are added
 to the file. Kernels are compiled in the background: repeat a command in a new process for times with full caches.
@@ -17,17 +18,18 @@ to the file. Kernels are compiled in the background: repeat a command in a new p
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import logging
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import geometry, machine, save
+from memory_holders import ArrayHolder, CalculationHolder, Holder, PoolHolder, ProcessHolder
 from scf_systems import OWN
 
 import cuanto
@@ -36,12 +38,18 @@ from cuanto.coulomb.fitted_tensor import ThreeCentre
 from cuanto.coulomb.fitting import FUNCTIONS, block_sizes
 from cuanto.coulomb.fitting_layout import make_layout
 from cuanto.errors import ConvergenceWarning, CuantoError
+from cuanto.methods import Request
+from cuanto.methods.gaussian import Calculation
 
 SAME_ENERGY = 1e-9
 """Tolerance of energies between memory plans, Hartree."""
-MOLECULES = ("water_16", "water_24", "water_32", "water_64")
-SHARES = (2.0, 1.0, 0.5, 0.25, 0.1)
+MOLECULES = ("water_16", "water_24")
+SHARES = (3.0, 2.0, 1.5, 1.2, 1.0, 0.8, 0.65, 0.5, 0.42, 0.35, 0.3, 0.25, 0.2)
 """Free memory in units of that of the fastest plan."""
+LONG_RUN = 6.0
+"""Seconds of a run above which it is not repeated."""
+LAST_START = 210.0
+"""Seconds after which no further case begins."""
 AUX = "def2-universal-jkfit"
 PRINT_ITERATIONS_ABOVE = 1500
 """Basis functions from which iterations are reported."""
@@ -50,16 +58,6 @@ LARGE = {
     "taxol": (OWN / "taxol.xyz", "def2-tzvp"),
     "water_128": (geometry("water_128"), "def2-svp"),
 }
-
-
-class Ballast:
-    """Holds device memory until a number of bytes are left."""
-
-    def __init__(self, backend: Any, free: int) -> None:
-        gc.collect()
-        backend.release_memory()
-        held = backend.memory()[0] - free
-        self.array = backend.zeros((max(0, held),), np.uint8)
 
 
 BEGIN = time.perf_counter()
@@ -96,29 +94,91 @@ def expected_bytes(basis: Any, aux: Any, backend: Any) -> int:
     return block_sizes(ThreeCentre(basis, aux, backend), layout).in_core
 
 
+class Plans(logging.Handler):
+    """Collects the memory plans of a calculation."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.found: dict[str, str] = {}
+        logging.getLogger("cuanto").addHandler(self)
+        logging.getLogger("cuanto").setLevel(logging.INFO)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the last plan of the fit and of the grid."""
+        kind, _, text = record.getMessage().partition(": ")
+        if kind in ("density fitting", "quadrature"):
+            self.found[kind] = text
+
+    def row(self) -> dict[str, Any]:
+        """Form of the plan: stored, blocked or direct integrals, their storage, and the values that are stored."""
+        fit, _, storage = self.found.get("density fitting", "").rpartition("; ")
+        values = self.found.get("quadrature", "")
+        return {"form": fit.partition(":")[0], "storage": storage, "values": values}
+
+
 def sweep(names: list[str], shares: list[float], backend: Any, record: dict[str, Any], path: str | None) -> None:
     """Water clusters with less and less memory; rows of other clusters in the record are kept."""
     rows = record["rows"] = [row for row in record.get("rows", []) if row["molecule"] not in names]
-    for name in names:
-        molecule = cuanto.Molecule.from_xyz(geometry(name))
-        basis, aux = cuanto.Basis("def2-svp", molecule), cuanto.Basis(AUX, molecule)
-        tight = {"energy_tolerance": 1e-10}
-        run(molecule, basis, aux, backend, **tight)  # compiles and loads kernels
-        whole, needed = run(molecule, basis, aux, backend, **tight), expected_bytes(basis, aux, backend)
-        show({"molecule": name} | whole)
-        for share in shares:
-            if share * needed > backend.memory()[0]:
-                continue
-            ballast = Ballast(backend, int(share * needed))
-            row = {"molecule": name, "functions": basis.nbf, "share": share, "expected": needed}
-            row |= run(molecule, basis, aux, backend, **tight)
-            del ballast
-            row["whole_seconds"] = whole["seconds"]
-            if row["finished"]:
-                row["difference"] = row["energy"] - whole["energy"]
-            rows.append(row)
-            show(row)
-            save(path, record)
+    plans, process = Plans(), ProcessHolder(backend)
+    try:
+        for number, name in enumerate(names):
+            for row in cluster(name, shares, backend, plans, process, number):
+                rows.append(row)
+                save(path, record)
+    finally:
+        process.stop()
+
+
+def cluster(
+    name: str, shares: list[float], backend: Any, plans: Plans, process: ProcessHolder, turn: int
+) -> Iterator[dict[str, Any]]:
+    """Rows of a cluster; `turn`: the holder of the first."""
+    molecule = cuanto.Molecule.from_xyz(geometry(name))
+    basis, aux = cuanto.Basis("def2-svp", molecule), cuanto.Basis(AUX, molecule)
+    tight = {"energy_tolerance": 1e-10}
+    common = {"fitting": "jk", "auxbasis": aux, "backend": backend}
+
+    def prepare(limit: float | None) -> Any:
+        return Calculation.of(Request.of(molecule, "b3lyp", basis, max_memory=limit, **common))
+
+    def calculate(limit: float | None) -> Any:
+        try:
+            return cuanto.energy(molecule, "b3lyp", basis, max_memory=limit, max_iterations=2, **common)
+        except CuantoError:  # less than the smallest plan
+            return None
+
+    holders: list[Holder] = [ArrayHolder(backend), process]
+    holders += [CalculationHolder(backend, prepare), PoolHolder(backend, process, calculate)]
+    run(molecule, basis, aux, backend, **tight)  # compiles and loads kernels
+    backend.finish_compiling()
+    whole, needed = run(molecule, basis, aux, backend, **tight), expected_bytes(basis, aux, backend)
+    show({"molecule": name} | whole)
+    last = whole["seconds"]
+    for number, share in enumerate(shares):
+        if time.perf_counter() - BEGIN > LAST_START:
+            report(f"{name}: no time for a share of {share}")
+            continue
+        holder = holders[(number + turn) % len(holders)]
+        holder.hold(int(share * needed))
+        try:
+            row = {"molecule": name, "functions": basis.nbf, "share": share, "expected": needed, "holder": holder.name}
+            row |= twice(molecule, basis, aux, backend, **tight) | plans.row()
+        finally:
+            holder.drop()
+        row |= {"whole_seconds": whole["seconds"], "ratio": row["seconds"] / last}
+        if row["finished"]:
+            last, row["difference"] = row["seconds"], row["energy"] - whole["energy"]
+        show(row)
+        yield row
+
+
+def twice(molecule: Any, basis: Any, aux: Any, backend: Any, **options: Any) -> dict[str, Any]:
+    """Time an energy after a first run that may compile kernels, unless that takes long."""
+    first = run(molecule, basis, aux, backend, **options)
+    if not first["finished"] or first["seconds"] > LONG_RUN:
+        return first
+    backend.finish_compiling()
+    return run(molecule, basis, aux, backend, **options) | {"first_seconds": first["seconds"]}
 
 
 def show(row: dict[str, Any]) -> None:
@@ -127,7 +187,8 @@ def show(row: dict[str, Any]) -> None:
         report(f"{what}  {row['error']}")
         return
     notes = [note for note in row["notes"] if note.startswith(("density fitting", "memory"))]
-    report(f"{what}  {row['iterations']} iterations, {row.get('difference', 0.0):+.1e}  {'; '.join(notes)}")
+    more = f", {row['holder']}, ratio {row['ratio']:.2f}, {row['storage']}" if "ratio" in row else ""
+    report(f"{what}  {row['iterations']} iterations, {row.get('difference', 0.0):+.1e}{more}  {'; '.join(notes)}")
 
 
 def large(name: str, backend: Any, record: dict[str, Any], path: str | None, iterations: int) -> None:
@@ -190,7 +251,8 @@ def main() -> None:
     parser.add_argument("--bandwidth", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
-    logging.basicConfig(format="          %(message)s", level=logging.WARNING, stream=sys.stdout)
+    logging.basicConfig(format="          %(message)s", stream=sys.stdout)
+    logging.getLogger().handlers[0].setLevel(logging.WARNING)
     warnings.simplefilter("ignore", ConvergenceWarning)
     report("begin")
     backend: Any = get_backend("cuda")
@@ -206,6 +268,8 @@ def main() -> None:
         wrong = [row for row in record["rows"] if abs(row.get("difference", 0.0)) > SAME_ENERGY]
         failed = [row for row in record["rows"] if row.get("error", "").startswith("MemoryError")]
         print(f"{len(record['rows'])} rows, {len(wrong)} with another energy, {len(failed)} with a MemoryError")
+        for row in sorted(record["rows"], key=lambda row: -row.get("ratio", 0.0))[:3]:
+            print(f"ratio {row.get('ratio', 0.0):.2f}: {row['molecule']}, {row['share']}, {row.get('storage')}")
         sys.exit(1 if wrong or failed else 0)
 
 

@@ -153,7 +153,7 @@ def test_integrals_are_recomputed_on_a_small_device() -> None:
     """A small device, and one that reports more memory than it has, give the energy of a large one."""
     device, water = OverstatingDevice(), molecule("water_01")
     whole = energy(device, water)
-    with limited_memory(1_400_000):
+    with limited_memory(1_200_000):
         small = energy(device, water)
     device.factor = 3.0
     with limited_memory(1_100_000):

@@ -25,17 +25,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StorePlan:
-    """Whether some data (`what`) are `stored`: `needed` bytes of the `limit`; `complete`: all of them were counted."""
+    """Whether some data (`what`) are `stored`: `needed` bytes of the `limit`; `complete`: all of them were counted.
+
+    `kept`: bytes of the part that is stored, if not all of them are.
+    """
 
     what: str
     stored: bool
     needed: int
     limit: int
     complete: bool = True
+    kept: int = 0
 
     def __str__(self) -> str:
         if self.stored:
             return f"stored: all {self.what} kept, {self._size} of {self.limit / MIB:.0f} MiB"
+        if self.kept:
+            share = f"{self.kept / MIB:.0f} of {self._size} MiB"
+            return f"partly stored: {share} of the {self.what} kept, {self.limit / MIB:.0f} MiB allowed"
         return f"direct: {self.what} recomputed ({self.limit / MIB:.0f} MiB allowed, {self._size} to store them)"
 
     @property

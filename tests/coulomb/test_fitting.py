@@ -16,7 +16,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.coulomb import fitting, j_steps
 from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
-from cuanto.coulomb.fitting import FittedJK, packed_sizes, row_sizes
+from cuanto.coulomb.fitting import FittedJK, packed_sizes, recomputed_sizes, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
@@ -150,7 +150,7 @@ DIRECT = 1e-10
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
     ],
 )
-def test_j_engine_equals_integrals_in_memory(name: str, device: str) -> None:
+def test_j_engine_equals_three_centrein_memory(name: str, device: str) -> None:
     basis, aux = bases(name)
     _, D_spq = random_orbitals(basis.nbf, 20, spins=3)
     fit = FittedJK(basis, aux, backend=backend(device), kind="j")
@@ -421,7 +421,8 @@ def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkey
     C_spi, D_spq = (backend(name).to_device(x) for x in random_orbitals(orbital.nbf, 40, spins=2))
     blocks = FittedJK(orbital, aux, backend=backend(name))
     partners = find_partners(orbital)
-    needed = row_sizes(ThreeCentre(orbital, aux, blocks.backend), partners).in_core
+    sizes = row_sizes(ThreeCentre(orbital, aux, blocks.backend), partners)
+    needed = sizes.stored(sizes.columns)
     assert partners.rows < orbital.nbf**2 and needed < blocks.plan.in_core
     rows = FittedJK(orbital, aux, backend=backend(name), budget=budget_of(needed, blocks.backend))
     assert isinstance(blocks.tensor, BlockTensor)
@@ -443,8 +444,9 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
     if packed:  # small molecules are not packed by default
         monkeypatch.setitem(fitting.SCHEDULES, "cuda", replace(fitting.SCHEDULES["cuda"], storages=("packed",)))
     if device == "recomputed":
-        parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"])
-        sizes = packed_sizes(ThreeCentre(basis, aux, Device()), parts)
+        parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"], aux.nbf)
+        three_centre = ThreeCentre(basis, aux, Device())
+        sizes = recomputed_sizes(three_centre, packed_sizes(three_centre, parts))
         budget = budget_of(replace(sizes, engine=fitting.direct_fit_bytes(basis, aux, Device())).minimum, Device())
     fitted = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
     assert isinstance(fitted.tensor, PackedRows) == packed and (fitted.plan.mode == "in-core") == (budget is None)

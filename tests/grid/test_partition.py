@@ -12,7 +12,6 @@ from cuanto import Basis, Molecule
 from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
-from cuanto.errors import InputError
 from cuanto.grid.batches import cut_into_pieces
 from cuanto.grid.cost import COSTS, choose_partition
 from cuanto.grid.grouped_grid import GroupedGrid
@@ -20,7 +19,7 @@ from cuanto.grid.groups import PADDING, grid_of_points, make_grid
 from cuanto.grid.panels import PanelQuadrature
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import molecular_points
-from cuanto.grid.quadrature import SCHEDULES, plan_values
+from cuanto.grid.quadrature import SCHEDULES, values_limit
 from cuanto.grid.settings import GridSettings
 from cuanto.kernels.grid_setup import KERNELS, setup_kernel
 from oracle import random_shell
@@ -213,15 +212,11 @@ def test_larger_groups_cost_more_functions() -> None:
 
 
 def test_values_are_stored_if_it_pays_and_fits() -> None:
-    assert plan_values("auto", 100, 1000, reading_is_faster=True).stored
-    assert not plan_values("auto", 600, 1000, reading_is_faster=True).stored
-    assert plan_values("keep", 600, 1000, reading_is_faster=True).stored
-    assert not plan_values("auto", 100, 1000, reading_is_faster=False).stored
-    assert plan_values("keep", 100, 1000, reading_is_faster=False).stored
-    assert not plan_values("recompute", 100, 1000, reading_is_faster=True).stored
-    assert "kept" in str(plan_values("keep", 1 << 20, 1 << 30, False))
-    with pytest.raises(InputError, match="store='recompute'"):
-        plan_values("keep", 2000, 1000, reading_is_faster=True)
+    assert values_limit("auto", 1000, 200, reading_is_faster=True) == 400
+    assert values_limit("auto", 1000, 2000, reading_is_faster=True) == 0
+    assert values_limit("auto", 1000, 200, reading_is_faster=False) == 0
+    assert values_limit("recompute", 1000, 200, reading_is_faster=True) == 0
+    assert values_limit("keep", 1000, 200, reading_is_faster=False) == 1000
 
 
 def test_orbitals_pay_when_they_are_few() -> None:

@@ -104,7 +104,8 @@ class FittedTensor(Protocol):
 
 
 class StoredRows(CoulombSums):
-    """Rows of (pq|P), or of B_pqP after `solve`; `table` [p, q]: row of a pair, -1 for none.
+    """Rows of (pq|P), or of B_pqP after `solve`; `table` [p, q]: row of a pair, -1 for none. `padded`: one more, of
+    zeros.
 
     `pairs` of shells with rows p n + q, p >= q; `ranges` [k, 2]: ranges of the rows with p >= q, if contiguous.
     """
@@ -116,7 +117,8 @@ class StoredRows(CoulombSums):
         rows = np.where(table < 0, len(out) - 1, table).reshape(-1)
         placed = (replace(bra, rows=rows[bra.rows]) for bra in integrals.attenuate(pairs))
         integrals.fill(out, list(placed) if isinstance(pairs, list) else placed, integrals.kets())
-        self.rows = out[:-1]
+        out[-1] = 0.0
+        self.padded, self.rows = out, out[:-1]
         self._table, is_lower = table, np.tri(self._n, dtype=bool)
         lower = np.where(is_lower, table, table.T)
         present = lower >= 0

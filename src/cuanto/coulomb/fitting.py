@@ -29,7 +29,7 @@ from cuanto.coulomb.fitting_layout import Layout, make_layout
 from cuanto.coulomb.fitting_packed import PackedRows, PairParts, cut_pairs
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
 from cuanto.coulomb.forces import Sources, electronic_gradient
-from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan
+from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan, plan_recomputed
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
@@ -43,6 +43,12 @@ NEGLIGIBLE_OCCUPATION = 1e-14
 """Orbitals of a density whose occupation, relative to the largest, is smaller are neglected."""
 FUNCTIONS_PER_ORBITAL = 5
 """Approximate number of functions per occupied orbital, where elements are not known."""
+CALL_SECONDS = 1e-4
+"""Host's time of a product with the orbitals of some functions (24 waters, def2-SVP, H200: 28 ms for 288)."""
+GATHERING = 1.4
+"""The same if rows are copied together first, relative to it."""
+READ_SECONDS, COPY_SECONDS = 2.5e-13, 1.4e-12
+"""Time to read a byte of integrals, and to copy one of scattered rows (valinomycin, H200)."""
 ROW_INDICES = 3
 """Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
@@ -84,7 +90,7 @@ class FittedJK(JKBuilder):
             self.plan: Plan = choice.memory
             name = "fitted integrals" if omega is None else "fitted integrals at long range"
             budget.reserve(name, self.plan.expected)
-        logger.info("density fitting: %s", self.plan)
+        logger.info("density fitting: %s; %s, %d orbitals at once", self.plan, choice.storage, self.plan.columns)
         with self.timings.measure("metric"):
             metric = integrals.metric()
         self.metric: MetricReport = metric.report
@@ -194,25 +200,33 @@ class TensorPlan:
 
 
 def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: str = "raise max_memory") -> TensorPlan:
-    """Choose the fastest storage within `limit` bytes.
+    """Choose the fastest storage within `limit` bytes: a compact one that needs fewer passes may be faster.
 
     `exchange`: integrals are for K as well. `advice`: what an error suggests if the memory is not sufficient.
     """
     schedule, basis = SCHEDULES[integrals.backend.traits.language], integrals.basis
     layout = make_layout(basis, triangle=not exchange, functions=schedule.functions)
     partners, parts, found = None, None, {}
+    plans: list[TensorPlan] = []
     for storage in schedule.storages if exchange else ("blocks",):
         if storage != "blocks" and partners is None:
             partners = find_partners(basis)
         if storage == "packed" and partners is not None:
-            parts = cut_pairs(basis, partners, schedule.functions)
+            parts = cut_pairs(basis, partners, schedule.functions, integrals.aux.nbf)
         found[storage] = sizes = _storage_sizes(integrals, storage, layout, partners, parts)
         if sizes.in_core <= limit:
-            return TensorPlan(make_plan(sizes, limit), storage, layout, partners, parts)
+            plans.append(TensorPlan(make_plan(sizes, limit), storage, layout, partners, parts))
+            if partners is None and sizes.stored(sizes.columns) <= limit:  # few calls, one pass: the fastest
+                break
+    if plans:
+        return min(plans, key=lambda plan: plan.memory.seconds)
     partial = schedule.partial if exchange else "blocks"
     sizes = found.get(partial) or block_sizes(integrals, layout)
     engine = direct_fit_bytes(basis, integrals.aux, integrals.backend)
-    plan = make_plan(replace(sizes, engine=engine), limit, advice)
+    if parts is None:
+        plan = make_plan(replace(sizes, engine=engine), limit, advice)
+    else:
+        plan = plan_recomputed(replace(recomputed_sizes(integrals, sizes), engine=engine), limit, advice)
     plan = replace(plan, in_core=min(one.in_core for one in found.values()))
     return TensorPlan(plan, partial, layout, partners, parts)
 
@@ -247,22 +261,36 @@ def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     rows = tuple(block.rows for block in layout.blocks)
     column = linalg.stack_copies * n + 2 * max(block.functions for block in layout.blocks)
-    return _sizes(integrals, rows, naux, 0 if layout.triangle else column)
+    sizes = _sizes(integrals, rows, naux, 0 if layout.triangle else column)
+    return replace(sizes, pass_seconds=_pass_seconds(len(rows), READ_SECONDS * sum(sizes.blocks)))
 
 
 def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
     """Bytes of integrals in rows of functions."""
     n, naux = integrals.basis.nbf, integrals.aux.nbf
-    return _sizes(integrals, (partners.rows,), naux + ROW_INDICES, n)
+    sizes = _sizes(integrals, (partners.rows,), naux + ROW_INDICES, n)
+    return replace(sizes, pass_seconds=_pass_seconds(len(partners.alike), READ_SECONDS * sum(sizes.blocks)))
 
 
 def packed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
-    """Bytes of packed rows, with the places of all rows, the rows of a function, and copies of X in solves."""
+    """Bytes of packed rows, with the places of all rows, and the rows that are copied together."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
-    column = n + 1 + min(2 * n, linalg.solved_rows // COLUMNS)
-    sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, column)
-    places = 2 * parts.partners.rows + naux * parts.gathered_rows
-    return replace(sizes, fixed=sizes.fixed + 8 * places, work=0)
+    sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, n + 1)
+    places = 2 * parts.places + naux * parts.gathered_rows
+    work = 8 * min(linalg.solved_rows, 2 * sum(parts.rows)) * naux
+    seconds = _pass_seconds(GATHERING * len(parts.groups), (READ_SECONDS + COPY_SECONDS) * 8 * parts.places * naux)
+    return replace(sizes, fixed=sizes.fixed + 8 * places, work=work, pass_seconds=seconds)
+
+
+def recomputed_sizes(integrals: ThreeCentre, sizes: Sizes) -> Sizes:
+    """Bytes of packed rows if some are recomputed: X is multiplied by M^-T, which copies some of its rows."""
+    n, naux = integrals.basis.nbf, integrals.aux.nbf
+    return replace(sizes, work=0, copy=16 * n * naux, most_copies=8 * integrals.backend.linalg.solved_rows * naux)
+
+
+def _pass_seconds(calls: float, reading: float) -> float:
+    """Time of a pass: the host starts calls while the device reads."""
+    return max(CALL_SECONDS * calls, reading)
 
 
 def _sizes(integrals: ThreeCentre, rows: tuple[int, ...], numbers: int, column: int) -> Sizes:

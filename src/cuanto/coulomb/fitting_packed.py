@@ -2,7 +2,9 @@
 
 The rows of a function are not contiguous here. They are copied together before they are multiplied with orbitals: on
 an H200 the 1,100 rows of a function of valinomycin in 0.09 ms, while the product with 150 orbitals takes 0.12 ms.
-Recomputing integrals would take far longer.
+Recomputing integrals would take far longer. Functions with few rows are copied together with their neighbours, because
+every call takes the host 0.1 ms: the functions of such a group are multiplied with all functions that any of them
+occurs with, and an empty row stands for a pair that is not significant.
 
 If even these rows do not fit, those of the first atoms are stored, and the others are recomputed in every build of K, a
 portion of atoms at a time. Recomputed integrals (pq|P) are multiplied by M^-T before or after the transformation to
@@ -13,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,17 +34,55 @@ from cuanto.integrals.batches import BraBatch
 
 GATHERED = 4
 """Functions whose rows are copied together at once, if they occur with the same functions."""
+GROUP_BYTES = 32 << 20
+"""Largest size of the rows that are copied together if they occur with different functions: the device copies and
+multiplies these in the time of a call."""
+GROUPS = 16
+"""Their largest share of all rows is one in this number."""
+PADDING = 2.0
+"""Largest ratio of the rows of such a group to those that are not empty."""
 PARTS = 16
 """Number of parts that the atoms of a large molecule are divided into: few, because every part adds to X once."""
+
+
+class Group(NamedTuple):
+    """Functions first to last - 1, and the functions q that any of them occurs with."""
+
+    first: int
+    last: int
+    q: Ints
+
+
+def group_functions(partners: Sequence[Ints], most_rows: int) -> list[Group]:
+    """Groups of consecutive functions with the same partners, or with at most `most_rows` rows together."""
+    groups: list[Group] = []
+    used = 0  # rows of the last group that are not empty
+    for p, mine in enumerate(partners):
+        if not len(mine):
+            continue
+        if groups and groups[-1].last == p:
+            first, _, q = groups[-1]
+            count = p - first + 1
+            same = np.array_equal(q, mine)
+            if same or count * max(len(q), len(mine)) <= most_rows:
+                union = q if same else np.union1d(q, mine)
+                rows = count * len(union)
+                if (same and count <= GATHERED) or (rows <= most_rows and rows <= PADDING * (used + len(mine))):
+                    groups[-1], used = Group(first, p + 1, union), used + len(mine)
+                    continue
+        groups.append(Group(p, p + 1, mine))
+        used = len(mine)
+    return groups
 
 
 @dataclass(frozen=True)
 class PairParts:
     """The pairs of `partners` in parts: `part_p` of each function; a pair belongs to the later part of its two
-    functions."""
+    functions. `naux`: numbers in a row."""
 
     partners: Partners
     part_p: Ints
+    naux: int
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -50,15 +90,26 @@ class PairParts:
         p, q, part = self._entries()
         return tuple(np.bincount(part[p >= q], minlength=int(self.part_p.max()) + 1).tolist())
 
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Functions whose rows are copied together if all parts are stored."""
+        return group_functions(self.partners.q, self._most_rows)
+
     @property
-    def most_partners(self) -> int:
-        """Largest number of partners of a function."""
-        return max(len(q) for q in self.partners.q)
+    def places(self) -> int:
+        """Rows of all groups, with empty ones."""
+        return sum((group.last - group.first) * len(group.q) for group in self.groups)
 
     @property
     def gathered_rows(self) -> int:
-        """Rows that are copied together."""
-        return min(GATHERED, len(self.partners.q)) * self.most_partners
+        """Largest number of rows that are copied together, also if some parts are recomputed."""
+        most = max(len(q) for q in self.partners.q)
+        return max(min(GATHERED, len(self.partners.q)) * most, self._most_rows)
+
+    @cached_property
+    def _most_rows(self) -> int:
+        """Largest number of rows of a group of functions with different partners: few in a small molecule."""
+        return min(GROUP_BYTES // (8 * self.naux), sum(self.rows) // GROUPS)
 
     def pairs(self, first: int, last: int, backend: Backend) -> PairRows:
         """The pairs of the parts from `first` to `last`, excluding it."""
@@ -66,14 +117,17 @@ class PairParts:
         p, q, part = self._entries()
         selected = (part >= first) & (part < last)
         p, q = p[selected], q[selected]
-        key = np.maximum(p, q) * n + np.minimum(p, q)
-        keys = key[p >= q]  # ascending, because p and the partners of each p are
+        keys = (p * n + q)[p >= q]  # ascending, because p and the partners of each p are
         starts, put = range_starts(np.bincount(p, minlength=n)), backend.to_device
-        edges = [
-            k for k in range(1, n) if not np.array_equal(q[starts[k - 1] : starts[k]], q[starts[k] : starts[k + 1]])
+        found = group_functions([q[starts[k] : starts[k + 1]] for k in range(n)], self._most_rows)
+        rows = [_rows_of_group(group, keys, n) for group in found]
+        row, partner = put(np.concatenate(rows)), put(np.concatenate([group.q for group in found]))
+        at, begin = range_starts([len(some) for some in rows]), range_starts([len(group.q) for group in found])
+        groups = [
+            GroupRows(group.first, group.last, row[at[k] : at[k + 1]], partner[begin[k] : begin[k + 1]])
+            for k, group in enumerate(found)
         ]
-        alike = [(a, b) for a, b in pairwise([0, *edges, n]) if starts[a + 1] > starts[a]]
-        return PairRows(keys, n, starts.tolist(), alike, put(np.searchsorted(keys, key)), put(q))
+        return PairRows(keys, n, groups)
 
     def _entries(self) -> tuple[Ints, Ints, Ints]:
         """p, q and part of all pairs, of p and q in both orders."""
@@ -82,20 +136,31 @@ class PairParts:
         return p, q, np.maximum(self.part_p[p], self.part_p[q])
 
 
+def _rows_of_group(group: Group, keys: Ints, n: int) -> Ints:
+    """Row of every pair of a function of the group with one of its q, [p, q]; len(keys) for those that have none."""
+    p = np.arange(group.first, group.last)[:, None]
+    key = (np.maximum(p, group.q) * n + np.minimum(p, group.q)).reshape(-1)
+    row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    return np.where(keys[row] == key, row, len(keys))
+
+
+class GroupRows(NamedTuple):
+    """Rows of the functions first to last - 1 with the functions `q`, on the device."""
+
+    first: int
+    last: int
+    row: Any
+    q: Any
+
+
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rows of pairs with `keys` p n + q, p >= q, ascending.
-
-    Function p occurs in `row[starts[p] : starts[p + 1]]`, together with the functions `q`; functions first to last - 1
-    of a range of `alike` occur with the same functions.
-    """
+    """Rows of pairs with `keys` p n + q, p >= q, ascending, and one more of zeros; `groups` of functions that are
+    transformed together."""
 
     keys: Ints
     n: int
-    starts: list[int]
-    alike: list[tuple[int, int]]
-    row: Any
-    q: Any
+    groups: list[GroupRows]
 
     def table(self) -> Ints:
         """[p, q]: row of a pair, -1 for none; symmetric."""
@@ -113,14 +178,15 @@ class PairRows:
                 yield replace(select_bras(batch, selected), rows=at[selected])
 
 
-def cut_pairs(basis: Basis, partners: Partners, functions: int) -> PairParts:
-    """Parts of at least `functions` functions (but the last), and not many more than `PARTS`."""
+def cut_pairs(basis: Basis, partners: Partners, functions: int, naux: int) -> PairParts:
+    """Parts with about the same number of pairs: one for each `functions` functions, but not more than `PARTS`."""
     own = np.bincount(basis.function_atoms, minlength=len(basis.R_ax))
-    groups = cut_atoms(np.arange(len(own)), own.tolist(), max(functions, basis.nbf // PARTS))
+    count = max(1, min(PARTS, basis.nbf // functions))
+    pairs = np.diff(np.cumsum([0, *own]) ** 2)  # with functions of the same and of earlier atoms
     part_of_atom = np.zeros(len(own), dtype=np.int64)
-    for number, atoms in enumerate(groups):
+    for number, atoms in enumerate(cut_atoms(np.arange(len(own)), pairs.tolist(), -(-(basis.nbf**2) // count))):
         part_of_atom[atoms] = number
-    return PairParts(partners, part_of_atom[basis.function_atoms])
+    return PairParts(partners, part_of_atom[basis.function_atoms], naux)
 
 
 class PackedRows(FittedTensor):
@@ -145,7 +211,7 @@ class PackedRows(FittedTensor):
             if sums is None:
                 sums = StoredRows(integrals, pairs.table(), batches)
                 sums.solve(metric)
-                rows = sums.rows
+                rows = sums.padded
             else:
                 rows = self._compute(pairs, list(integrals.attenuate(pairs.place(batches))))
                 metric.half_solve(rows)
@@ -157,7 +223,7 @@ class PackedRows(FittedTensor):
             for pairs in (parts.pairs(k, k + 1, self.backend) for k in range(plan.kept, count))
         ]
         self._slices = aux_slices(integrals.aux, plan.aux_at_once) if self._recomputed else []
-        covered = sum(last - first for pairs, _ in self._stored for first, last in pairs.alike)
+        covered = sum(group.last - group.first for pairs, _ in self._stored for group in pairs.groups)
         self._adds = bool(self._recomputed) or covered < self.n
 
     def half_transform(self, C_pi: Any) -> Iterator[Any]:
@@ -179,7 +245,7 @@ class PackedRows(FittedTensor):
         solve_rows = len(self._slices) == 1 and recomputed < self.n * len(C_iq)
         for pairs, bras in self._recomputed:
             for part, kets in self._slices:
-                rows = self._buffer(len(pairs.keys), part.stop - part.start)
+                rows = self._buffer(len(pairs.keys) + 1, part.stop - part.start)
                 rows[...] = 0.0
                 self.integrals.fill(rows, bras, kets)
                 if solve_rows:
@@ -191,18 +257,15 @@ class PackedRows(FittedTensor):
     def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
         """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""
         matmul = self.backend.xp.matmul
-        for first, last in pairs.alike:
-            C_iq_near = C_iq.take(pairs.q[pairs.starts[first] : pairs.starts[first + 1]], axis=1)
-            for p in range(first, last, GATHERED):
-                end = min(last, p + GATHERED)
-                B_pqP = self._gather(B_rP, pairs.row[pairs.starts[p] : pairs.starts[end]])
-                if end - p > 1:
-                    B_pqP = B_pqP.reshape(end - p, -1, B_pqP.shape[1])
-                X = X_piP[p:end] if end - p > 1 else X_piP[p]  # faster than a batch of one
-                if add:
-                    X += matmul(C_iq_near, B_pqP)
-                else:
-                    matmul(C_iq_near, B_pqP, out=X)
+        for first, last, row, q in pairs.groups:
+            B_pqP, C_iq_near = self._gather(B_rP, row), C_iq.take(q, axis=1)
+            if last - first > 1:
+                B_pqP = B_pqP.reshape(last - first, -1, B_pqP.shape[1])
+            X = X_piP[first:last] if last - first > 1 else X_piP[first]  # faster than a batch of one
+            if add:
+                X += matmul(C_iq_near, B_pqP)
+            else:
+                matmul(C_iq_near, B_pqP, out=X)
 
     def _gather(self, B_rP: Any, row: Any) -> Any:
         """Copy rows together; as complex numbers if possible, because fewer numbers take less time."""
@@ -212,7 +275,7 @@ class PackedRows(FittedTensor):
         return found
 
     def _compute(self, pairs: PairRows, bras: list[BraBatch]) -> Any:
-        """(pq|P) of some pairs."""
-        rows = self.backend.zeros((len(pairs.keys), self.naux), np.float64)
+        """(pq|P) of some pairs, and a row of zeros."""
+        rows = self.backend.zeros((len(pairs.keys) + 1, self.naux), np.float64)
         self.integrals.fill(rows, bras, self.integrals.kets())
         return rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -50,6 +51,12 @@ class Partners:
     def rows(self) -> int:
         """Rows of all functions."""
         return int(self.starts[-1])
+
+    @cached_property
+    def alike(self) -> list[tuple[int, int]]:
+        """Ranges of functions with the same partners, such as those of a shell."""
+        n = len(self.q)
+        return list(pairwise([0, *(p for p in range(1, n) if not np.array_equal(self.q[p - 1], self.q[p])), n]))
 
     def row_table(self) -> Ints:
         """[p, q] -> row; -1 for none."""
@@ -102,15 +109,13 @@ class GroupedRows(RowTensor):
     def __init__(self, integrals: ThreeCentre, metric: FittingMetric, plan: Plan, partners: Partners) -> None:
         super().__init__(integrals, metric, plan, partners)
         self._q = self.backend.to_device(np.concatenate(partners.q))
-        edges = [p for p in range(1, self.n) if not np.array_equal(partners.q[p - 1], partners.q[p])]
-        self._alike = list(pairwise([0, *edges, self.n]))
 
     def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """X_ipP with p outermost in memory."""
         for some in portions(C_pi.shape[1], self.columns):
             C_iq = self.backend.xp.ascontiguousarray(C_pi[:, some].T)
             X_piP = self._X(self.n, len(C_iq), self.naux)
-            for first, last in self._alike:
+            for first, last in self.partners.alike:
                 begin, end = int(self.partners.starts[first]), int(self.partners.starts[last])
                 B_pqP = self._rows[begin:end].reshape(last - first, -1, self.naux)
                 C_iq_near = C_iq.take(self._q[begin : begin + B_pqP.shape[1]], axis=1)

@@ -18,9 +18,10 @@ from cuanto.memory import MIB, Budget
 STORED_SHARE = 0.5
 """Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
-"""Occupied orbitals transformed at once, if memory allows it: products are slow with fewer."""
+"""Orbitals that molecules with fewer are assumed to have: unrestricted and projected ones need not be occupied."""
 FEW_COLUMNS = 16
-"""Smallest number of columns to which a plan is reduced in order to store more integrals."""
+"""Smallest number of columns to which a plan is reduced in order to store more integrals: products are slow with
+fewer."""
 BUFFER_SHARE = 0.25
 """Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
 BUILD_MATRICES = 8
@@ -29,7 +30,7 @@ BUILD_MATRICES = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes of every block, of fixed arrays, of one transformed orbital, and of temporary copies."""
+    """Bytes of every block, of fixed arrays, of one transformed orbital, and of copies while integrals are stored."""
 
     blocks: tuple[int, ...]
     fixed: int
@@ -44,16 +45,29 @@ class Sizes:
     """Bytes of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once if memory allows it: all of them, so that integrals are recomputed once."""
+    copy: int = 0
+    """Bytes of the copies of one transformed orbital, if X is multiplied by M^-T."""
+    most_copies: int = 0
+    """Largest size of these copies."""
+    pass_seconds: float = 0.0
+    """Time of one pass over stored integrals, besides the products: calls, and copies of integrals."""
 
     @property
     def in_core(self) -> int:
-        """Bytes with all blocks stored."""
-        return max(self.metric, self.running)
+        """Bytes with all blocks stored, and few orbitals at a time."""
+        return self.stored(FEW_COLUMNS)
 
-    @property
-    def running(self) -> int:
-        """The same after the factorisation of the metric."""
-        return self.fixed + self.work + sum(self.blocks) + COLUMNS * self.column
+    def stored(self, columns: int) -> int:
+        """Bytes with all blocks stored: before anything else, while integrals are stored, and in builds."""
+        return max(self.metric, self.fixed + sum(self.blocks) + max(self.work, columns * self.column))
+
+    def transformed(self, columns: int) -> int:
+        """Bytes of X of some orbitals with its copies."""
+        return columns * self.column + min(self.most_copies, columns * self.copy)
+
+    def columns_within(self, room: int) -> int:
+        """Orbitals whose X fits into some bytes with its copies."""
+        return max(room // (self.column + self.copy), (room - self.most_copies) // self.column)
 
     @property
     def smallest_buffer(self) -> int:
@@ -63,7 +77,7 @@ class Sizes:
     @property
     def minimum(self) -> int:
         """Bytes with nothing stored, one orbital at a time and the smallest buffer."""
-        work = self.smallest_buffer + self.column if self.column else 0
+        work = self.smallest_buffer + self.transformed(1) if self.column else 0
         return max(self.metric, self.fixed + self.engine + work)
 
 
@@ -80,6 +94,8 @@ class Plan:
     in_core: int
     limit: int
     exchange: bool = True
+    seconds: float = 0.0
+    """Time of the passes of a build over stored integrals, besides the products."""
 
     def __str__(self) -> str:
         size = f"{self.expected / MIB:.0f} of {self.limit / MIB:.0f} MiB"
@@ -102,14 +118,20 @@ def store_limit(budget: Budget, required: bool) -> int:
 
 def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
     """The plan that stores most; `advice`: what the error suggests if the limit is too small for every plan."""
+    if sizes.in_core > limit:
+        return plan_recomputed(sizes, limit, advice)
+    columns, passes, total = sizes.columns, 1, len(sizes.blocks)
+    if sizes.column:
+        room = limit - sizes.fixed - sum(sizes.blocks)
+        passes = -(-sizes.columns // min(sizes.columns, room // sizes.column))
+        columns = -(-sizes.columns // passes)  # equal passes
+    common = sizes.naux, sizes.stored(columns), sizes.in_core, limit
+    return Plan("in-core", total, total, columns, *common, seconds=passes * sizes.pass_seconds)
+
+
+def plan_recomputed(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
+    """The plan that recomputes fewest integrals if not all can be stored."""
     total = len(sizes.blocks)
-    if sizes.in_core <= limit:
-        columns = COLUMNS
-        if sizes.column:
-            most = min(sizes.columns, COLUMNS + (limit - sizes.in_core) // sizes.column)
-            columns = max(COLUMNS, -(-sizes.columns // -(-sizes.columns // most)))  # equal passes
-        expected = max(sizes.in_core, sizes.running + (columns - COLUMNS) * sizes.column)
-        return Plan("in-core", total, total, columns, sizes.naux, expected, sizes.in_core, limit)
     if limit < sizes.minimum:
         raise InputError(
             f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
@@ -120,10 +142,12 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
     fixed, largest, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.smallest_buffer
     spare = limit - fixed
     buffer = min(largest, max(minimum, int(BUFFER_SHARE * spare)))
-    if spare - buffer < sizes.column:
+    if spare - buffer < sizes.transformed(1):
         buffer = minimum
     columns, kept = _divide(sizes, spare - buffer)
-    running = fixed + buffer + columns * sizes.column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    held = sizes.transformed(columns) + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    buffer = min(largest, max(buffer, spare - held))  # larger if passes of equal size leave some memory
+    running = fixed + buffer + held
     mode = "blocked" if kept else "direct"
     at_once = max(sizes.widest, sizes.naux * buffer // largest)
     expected = max(sizes.metric, running)
@@ -141,7 +165,7 @@ def _divide(sizes: Sizes, room: int) -> tuple[int, int]:
         columns = -(-sizes.columns // passes)
         if best is not None and columns < FEW_COLUMNS:
             break
-        left = room - columns * sizes.column
+        left = room - sizes.transformed(columns)
         if left < 0 and columns > 1:
             continue
         kept = max(0, int(np.searchsorted(ends, left - sizes.work, side="right")) - 1)
@@ -150,4 +174,5 @@ def _divide(sizes: Sizes, room: int) -> tuple[int, int]:
             best = recomputed, passes, kept
     assert best is not None
     held = int(ends[best[2]]) + sizes.work if best[2] else 0
-    return max(1, min(sizes.columns, (room - held) // sizes.column)), best[2]
+    columns = max(1, min(sizes.columns, sizes.columns_within(room - held)))
+    return -(-sizes.columns // -(-sizes.columns // columns)), best[2]

@@ -103,9 +103,15 @@ class Quadrature(ABC):
     def kept_bytes(self) -> int:
         """Memory of the values of all functions."""
 
+    @property
+    def work_bytes(self) -> int:
+        """Memory of a pass besides the values that are stored."""
+        return 0
+
     @abstractmethod
-    def keep_values(self) -> None:
-        """Compute and store the values of all functions."""
+    def keep_values(self, limit: int | None = None) -> int:
+        """Compute and store the values of functions, of those parts of the grid that fit into `limit` bytes (None: all
+        of them); returns the bytes that are stored."""
 
     @abstractmethod
     def density(self, D_spq: Any, C_spi: Any | None) -> Any:

@@ -104,10 +104,13 @@ class PanelQuadrature(Quadrature):
         """Memory of the values of all functions."""
         return int(self._task_kept[-1]) * self.dtype.itemsize
 
-    def keep_values(self) -> None:
-        """Compute and store the values of all functions."""
+    def keep_values(self, limit: int | None = None) -> int:
+        """Compute and store the values of all functions, or none: recomputing them takes no more time."""
+        if limit is not None and self.kept_bytes > limit:
+            return 0
         self.kept = np.empty(self.kept_bytes // self.dtype.itemsize, self.dtype)
         self._run(cpu_values(self.texts, self.real), {})
+        return self.kept_bytes
 
     def density(self, D_spq: NDArray[Any], C_spi: NDArray[Any] | None) -> NDArray[Any]:
         """Densities, from orbitals if they are given."""

@@ -71,8 +71,9 @@ SCF_MEMORY = "matrices of the SCF"
 SHARES_PAIRS = {"cpu": False, "cuda": True}
 """Whether several kinds of integrals share the pairs of shells; a CPU makes them quickly, and saves the memory."""
 PASSES, PASS_BYTES = "passes over the grid", 2 << 30
-"""Name under which memory for the grid is reserved before integrals take the rest, and its largest size: batches of
-points that are too small are slow."""
+"""Name under which an eighth of the memory is reserved for the grid before integrals take the rest, and its largest
+size. Estimated for 16 waters (def2-SVP, H200) and 1 GiB: a further MiB saves 0.2 ms per iteration in batches of points,
+about as much as in recomputed integrals."""
 SINGLE_NOISE = 3e-8
 """Largest variation of energies in single precision between iterations, Hartree per electron."""
 NOISY_GRADIENT, NOISY_DIPOLE = 1e-4, 1e-4
