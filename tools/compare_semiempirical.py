@@ -20,6 +20,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ def largest(found: Any, known: Any) -> float:
     return float(np.abs(np.ravel(found) - np.ravel(known)).max())
 
 
-def element_differences(name: str, method: str, backend: str) -> Differences:
+def element_differences(name: str, method: str, backend: str, numerical: bool) -> Differences:
     """Compare a molecule of the reference of all elements; MOPAC's dipole moments of ions refer to its own masses."""
     mol, known, mopac = molecule(name, method), values(name, method), values(name, method, "mopac")
     options = {"energy_tolerance": 1e-13, "gradient_tolerance": 1e-10, "dipole_tolerance": 1e-9, "max_iterations": 400}
@@ -158,8 +159,9 @@ def element_differences(name: str, method: str, backend: str) -> Differences:
         HEAT: abs(result.heat_of_formation - heat),
         HEAT_MOPAC: abs(result.heat_of_formation - heat_mopac),
         HEAT_SERIES: abs(compatible.heat_of_formation - heat_mopac),
-        SLOPES: IN_KCAL * largest(result.gradient, numerical_gradient(result, step, points, **options)),
     }
+    if numerical:
+        found[SLOPES] = IN_KCAL * largest(result.gradient, numerical_gradient(result, step, points, **options))
     if mol.charge == 0:
         found[DIPOLE_MOPAC] = largest(compatible.dipole_debye, mopac["dipole_vector_debye"])
     if (name, method) != OTHER_ORIENTATION:
@@ -172,18 +174,21 @@ def table(cases: dict[str, Differences], limits: dict[str, tuple[float, str]]) -
     print("| quantity | largest difference | where | allowed |\n| --- | --- | --- | --- |")
     sound = True
     for quantity, (limit, unit) in limits.items():
-        worst, where = max((found[quantity], case) for case, found in cases.items() if quantity in found)
+        known = [(found[quantity], case) for case, found in cases.items() if quantity in found]
+        if not known:
+            continue
+        worst, where = max(known)
         shown = f"{worst:.2f}" if unit == "times" else f"{worst:.1e}"
         print(f"| {quantity} | {shown} {unit} | {where} | {limit:g} |")
         sound = sound and worst <= limit
     return sound
 
 
-def compare_elements(backend_name: str, workers: int, path: str | None) -> bool:
+def compare_elements(backend_name: str, workers: int, path: str | None, numerical: bool) -> bool:
     """Print the table of all elements, and write its rows to a file."""
     backend, start = get_backend(backend_name), time.perf_counter()
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        found = pool.map(element_differences, *zip(*ROWS, strict=True), [backend_name] * len(ROWS))
+        found = pool.map(element_differences, *zip(*ROWS, strict=True), repeat(backend_name), repeat(numerical))
         cases = {f"{name}, {method}": one for (name, method), one in zip(ROWS, found, strict=True)}
     sound = table(cases, ELEMENT_LIMITS)
     rows = {case: {quantity: float(f"{x:.2g}") for quantity, x in found.items()} for case, found in cases.items()}
@@ -198,10 +203,11 @@ def main() -> int:
     parser.add_argument("--elements", action="store_true", help="molecules with all elements")
     parser.add_argument("--backend", default="cpu", help="of --elements")
     parser.add_argument("--workers", type=int, default=1, help="processes of --elements")
+    parser.add_argument("--no-differences", action="store_true", help="no finite differences in --elements")
     parser.add_argument("--json", help="record of --elements")
     given = parser.parse_args()
     if given.elements:
-        return int(not compare_elements(given.backend, given.workers, given.json))
+        return int(not compare_elements(given.backend, given.workers, given.json, not given.no_differences))
     cases = {f"{name}, {method}": reference_differences(name, method) for name in NAMES for method in METHODS}
     cases |= {f"{name}, PM6": timing_geometry_differences(name) for name in TIMED}
     return int(not table(cases, LIMITS))

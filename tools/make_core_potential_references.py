@@ -10,8 +10,9 @@ Hartree and a norm of the orbital gradient of 1e-9 (4e-9 where rounding does not
 from its own guess, or, where that fails or leads to a higher energy, from our density (`start` of a row). In LANL2DZ
 the local potentials are integrated exactly, because PySCF's quadrature of them is not converged for functions of light
 neighbours; gradients are then differences of energies. Molecules of at most 60 functions up to f have gradients, with
-fitting up to g; with fitted Hartree-Fock those of at most 250 functions. Geometries are idealised: bond lengths and angles of the literature, rounded, with every atom
-displaced by up to 0.02 Angstrom in each direction, so that no element of a gradient vanishes.
+fitting up to g; with fitted Hartree-Fock those of at most 250 functions. Geometries are idealised: bond lengths and
+angles of the literature, rounded, with every atom displaced by up to 0.02 Angstrom in each direction, so that no
+element of a gradient vanishes.
 """
 
 from __future__ import annotations
