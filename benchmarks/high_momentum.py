@@ -226,7 +226,7 @@ def our_nanoseconds(bra: Pair, ket: Pair, count: int, backend: CpuBackend) -> tu
     """Processor time per integral by the kernel that J and K use, and whether that is straight-line code."""
     digest = CpuDigest(Budget(backend), [pairs_of(ket, count, 2)], "auto", np.float64, 0.0, [pairs_of(bra, count, 1)])
     backend.finish_compiling()
-    record = digest.bras()[0]
+    record = next(iter(digest.bras()))[0]
     kernel, bras, lanes = LIST(int(record["kernel"])), int(record["bras"]), 8
     size = prod(2 * l + 1 for l in (*bra, *ket))
     at_once = max(1, min(bras, 49152 // (lanes * size)))

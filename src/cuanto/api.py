@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
+from cuanto.backends.tiers import fixed_kernels
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import ConvergenceWarning, InputError
@@ -141,7 +142,9 @@ def solve(request: Request, on_iteration: Callable[[State], object] | None = Non
             _ = found.gradient  # computed here, or refused with an error
         return found
     backend = resolve(request.options.backend)
-    return _with_hints(retry_with_less_memory(lambda share: _solve(request, on_iteration, gradient, share), backend))
+    with fixed_kernels():
+        result = retry_with_less_memory(lambda share: _solve(request, on_iteration, gradient, share), backend)
+        return _with_hints(result)
 
 
 def _solve(

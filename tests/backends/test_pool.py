@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from cuanto.backends.base import Launch
 from cuanto.backends.cpu import pool
 from cuanto.backends.cpu.backend import CpuBackend
-from cuanto.backends.cpu.pool import CHUNKS, NativeLaunch, Variant
+from cuanto.backends.cpu.pool import CHUNKS, NativeLaunch
 from cuanto.kernels.text import Source
 from cuanto.log import Timings
 from paths import SUPPORT
@@ -392,63 +392,25 @@ def test_failed_allocations_are_errors(what: str, threads: int) -> None:
     assert (counted(500, threads, 1) == 1).all() and out.tolist() == [100.0] * 3
 
 
-def test_an_error_during_a_launch() -> None:
-    """The error comes from a better kernel; the threads stop before the arguments are freed."""
+def test_an_error_during_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes from the calling thread; the others stop before the arguments are freed."""
     backend, out = backends[3], np.zeros(100_000, dtype=np.int64)
     program = backend.compile(SLOW)
 
-    def fail() -> Iterator[Variant | None]:
-        yield from [None] * 3
-        raise ArithmeticError("no kernel")
+    def fail(fraction: float) -> None:
+        raise ArithmeticError("no report")
 
-    variants = (program.variant({"out": out, "milliseconds": 5}),)
-    with pytest.raises(ArithmeticError, match="no kernel"):
-        backend.pool.run([NativeLaunch(variants, len(out), better={0: fail()})])
+    monkeypatch.setattr(pool, "PROGRESS_SECONDS", 0.15)
+    monkeypatch.setattr(pool, "report_progress", fail)
+    with pytest.raises(ArithmeticError, match="no report"):
+        backend.pool.run([NativeLaunch((program.variant({"out": out, "milliseconds": 5}),), len(out))])
     done = np.count_nonzero(out)
     time.sleep(0.05)
     assert 0 < np.count_nonzero(out) == done < len(out)
     assert (counted(500, 3, 1) == 1).all()
 
 
-# ------------------------------------------------------------------------------------------ better kernels, progress
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("rounds", [0, 2])
-def test_a_better_kernel_takes_over(rounds: int, threads: int) -> None:
-    """It takes over in the middle of a launch, or from the start if it is ready."""
-    backend, out = backends[threads], np.zeros(120, dtype=np.int64)
-    slow = backend.compile(SLOW).variant({"out": out, "milliseconds": 10})
-    mark = backend.compile(kernel("for (INDEX i = begin; i < end; ++i) out[i] = -1;", ("INDEX*", "out")))
-
-    def later() -> Iterator[Variant | None]:
-        yield from [None] * rounds
-        yield mark.variant({"out": out})
-
-    backend.pool.run([NativeLaunch((slow,), len(out), better={0: later()})])
-    taken = np.flatnonzero(out == -1)
-    assert out.all() and len(taken) == (len(out) if rounds == 0 else np.clip(len(taken), 1, len(out) - 1))
-
-
-def test_sums_are_merged_with_the_arguments_of_the_first_kernel() -> None:
-    """A better kernel may take its arguments in another order."""
-    backend, values = backends[3], np.ones((60, 2))
-    order = tuple(reversed(ADD_MERGED.arguments))
-    parameters = ", ".join(f"{kind} {name}" for kind, name in order)
-    names = ", ".join(name for _, name in ADD_MERGED.arguments)
-    text = f'{ADD_MERGED.text}\nextern "C" void reordered({parameters}) {{ {ADD_MERGED.entry}({names}); }}'
-    other = backend.compile(Source(text, "reordered", "cpu", order))
-    out = np.full(2, 0.5)
-    arguments = {"values": values, "width": 2, "delay": 10_000, "out": out}
-    first = backend.compile(ADD_MERGED)
-
-    def later() -> Iterator[Variant | None]:
-        yield None
-        yield other.variant({**arguments, "delay": 0})
-
-    variants = (first.variant(arguments),)
-    backend.pool.run([NativeLaunch(variants, 60, sums=2, merge=first.merge, better={0: later()})])
-    assert out.tolist() == [60.5, 60.5]
+# ------------------------------------------------------------------------------------------------------- progress
 
 
 def test_long_launches_report_progress(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,15 +1,18 @@
-"""Tiers: the general kernel is used at first; specialised ones are compiled in the background and take over."""
+"""Tiers: the general kernel is used at first; specialised ones are compiled in the background, for later calculations
+or for those that wait for them."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +28,13 @@ from cuanto.backends.cpu import compiler, pool
 from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cpu.compiler import compile_library
 from cuanto.backends.cpu.pool import Pool, Variant
+from cuanto.backends.cuda import launch
 from cuanto.backends.cuda.launch import WORTH_COMPILING
+from cuanto.backends.simt.backend import SimtProgram
+from cuanto.backends.tiers import fixed_kernels
 from cuanto.basis import Basis
+from cuanto.coulomb import j_steps
+from cuanto.coulomb.j_engine import JEngine
 from cuanto.errors import CompilerError
 from oracles.integrals import overlap_matrix
 from scripted import (
@@ -136,7 +144,28 @@ def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("much_work")
-def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_calculation_keeps_its_kernels(watch: Watch) -> None:
+    """Kernels that become ready during a calculation are left to the next one, which may be in another thread."""
+    backend = CpuBackend(threads=2)
+    with fixed_kernels():
+        first = integrals.overlap(BASIS, backend=backend)
+        watch.gate.set()
+        backend.finish_compiling()
+        with fixed_kernels():
+            second = integrals.overlap(BASIS, backend=backend)
+        assert set(watch.called) == {TABLE} and np.array_equal(first, second)
+        watch.called.clear()
+        with ThreadPoolExecutor(1) as pool:
+            assert_right(pool.submit(integrals.overlap, BASIS, backend=backend).result())
+        assert set(watch.called) == CLASSES
+        assert np.array_equal(integrals.overlap(BASIS, backend=backend), first)
+    watch.called.clear()
+    assert_right(integrals.overlap(BASIS, backend=backend))
+    assert set(watch.called) == CLASSES
+
+
+@pytest.mark.usefixtures("much_work")
+def test_a_kernel_is_not_replaced_in_the_middle_of_a_job(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "CACHE_BYTES", 1)  # one bra at a time
     monkeypatch.setattr(pool, "SLICE", 0.0)  # return to the interpreter after each bra
     basis, backend = some_basis(0, count=12), CpuBackend(threads=2)
@@ -149,9 +178,88 @@ def test_a_specialised_kernel_takes_over_in_the_middle_of_a_job(watch: Watch, mo
 
     watch.before_call = compile_after_the_first_call
     S = integrals.overlap(basis, backend=backend)
-    special = "overlap_s_s_os_lane_double_1"
-    assert watch.called[TABLE] == 2 and watch.called[special] == len(basis.shells) - 2
+    assert watch.called == {TABLE: len(basis.shells)}
     np.testing.assert_allclose(S, overlap_matrix(basis), rtol=0, atol=INTEGRAL_REL)
+
+
+AWAITED = "overlap_p_p_os_lane_double_1"
+
+
+@pytest.fixture
+def one_worth_waiting(much_work: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A calculation waits for the kernel with the longest text."""
+    monkeypatch.setattr(cpu, "is_worth_waiting", lambda backend, name, work, text: text > 30)
+
+
+@pytest.mark.usefixtures("one_worth_waiting")
+def test_a_class_with_much_work_waits_while_others_run(watch: Watch) -> None:
+    """The compiler goes on only when the general kernel has run, which a calculation that waits first would not do."""
+    backend = CpuBackend(threads=2)
+    watch.before_call = lambda entry: watch.gate.set()
+    with fixed_kernels():
+        assert_right(integrals.overlap(BASIS, backend=backend))
+        assert set(watch.called) == {TABLE, AWAITED}
+        assert watch.compiled[AWAITED][1] is False  # not at low priority
+        backend.finish_compiling()
+        watch.called.clear()
+        assert_right(integrals.overlap(BASIS, backend=backend))
+        assert set(watch.called) == {TABLE, AWAITED}
+
+
+@pytest.mark.usefixtures("one_worth_waiting")
+def test_nobody_waits_for_a_kernel_that_fails(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(source: Any, patience: Any = None) -> Path:
+        if source.entry == AWAITED:
+            raise CompilerError("no space")
+        return compile_library(source, patience)
+
+    monkeypatch.setattr(compiler, "compile_library", fail)
+    backend = CpuBackend(threads=2)
+    with fixed_kernels():
+        for _ in range(2):
+            assert_right(integrals.overlap(BASIS, backend=backend))
+    assert AWAITED not in watch.called and watch.called[TABLE]
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["compiled", "failed"])
+def test_launches_wait_for_their_kernels_while_others_run(
+    broken: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The J engine waits for straight-line kernels, and falls back on the general one."""
+    gate, started = threading.Event(), list[str]()
+
+    def is_special(entry: str) -> bool:
+        return re.match(r"j_\d", entry) is not None
+
+    def compile_held(source: Any, patience: Any = None) -> Path:
+        if is_special(source.entry):
+            assert gate.wait(60)
+            if broken:
+                raise CompilerError("no space")
+        return compile_library(source, patience)
+
+    monkeypatch.setattr(compiler, "compile_library", compile_held)
+    monkeypatch.setattr(j_steps, "WORTH_COMPILING", {"cpu": 0})
+    monkeypatch.setattr(j_steps, "is_worth_waiting", lambda *given: True)
+    monkeypatch.setattr(j_steps, "unrolled", lambda target, bra, ket, densities: ket == 1)
+    backend, D = CpuBackend(threads=2), np.eye(BASIS.nbf)
+    run_all = backend._run_all
+
+    def watch_launches(launches: Any) -> None:
+        entries = [launch.program.source.entry for launch in launches]
+        if "j_general" in entries:
+            gate.set()
+        started.extend(entry for entry in entries if entry == "j_general" or is_special(entry))
+        run_all(launches)
+
+    monkeypatch.setattr(backend, "_run_all", watch_launches)
+    with fixed_kernels():
+        J = JEngine(BASIS, backend=backend)(D)
+    general = JEngine(BASIS, backend=CpuBackend(2, "table"))
+    monkeypatch.setattr(j_steps, "unrolled", lambda target, bra, ket, densities: False)
+    np.testing.assert_allclose(J, general(D), rtol=0, atol=1e-12)
+    special = [k for k, entry in enumerate(started) if is_special(entry)]
+    assert not special if broken else min(special) > started.index("j_general")
 
 
 @pytest.mark.usefixtures("much_work")
@@ -216,6 +324,31 @@ def test_a_gpu_compiles_kernels_for_large_jobs_only() -> None:
     integrals.overlap(BASIS, backend=usual)
     entries = [{device.plan(job).program.source.entry for job in usual.jobs} for device in (usual, eager)]
     assert entries == [{"group_kernel"}, {entry.replace("lane", "thread") for entry in CLASSES}]
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_a_calculation_on_a_gpu_keeps_its_kernels(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class whose kernel is not compiled uses the general one to the end, or comes last, with the general one in
+    reserve."""
+    monkeypatch.setattr(launch, "is_worth_waiting", lambda *given: wait)
+    monkeypatch.setattr(SimtProgram, "ready", False)
+    device = Planner(worth_compiling=0.0)
+    integrals.overlap(BASIS, backend=device)
+    with fixed_kernels():
+        first = [device.plan(job) for job in device.jobs]
+        monkeypatch.setattr(SimtProgram, "ready", True)
+        second = [device.plan(job) for job in device.jobs]
+        for planned in (first, second):
+            assert ("group_kernel" in {one.program.source.entry for one in planned}) is not wait
+        assert all((one.otherwise is not None) is wait for one in first)
+        assert not any(one.otherwise for one in second)
+    assert "group_kernel" not in {device.plan(job).program.source.entry for job in device.jobs}
+    if wait:
+        monkeypatch.setattr(SimtProgram, "ready", False)
+        general = first[0].otherwise
+        assert general is not None
+        now, later = launch.compiled_first([[first[0], general()]])
+        assert now[0].program.source.entry == "group_kernel" and later == [first[0]]
 
 
 # ---------------------------------------------------------------------------------------- the end of a process

@@ -12,11 +12,12 @@ import pytest
 from bundle import Case, backend, bundle, on
 from cuanto import Basis
 from cuanto.backends import Backend
-from cuanto.backends.base import Launch
 from cuanto.backends.cpu.backend import CpuBackend, CpuProgram
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
+from cuanto.backends.tiers import fixed_kernels
 from cuanto.basis import Shell
-from cuanto.coulomb import DirectJK
+from cuanto.coulomb import DirectJK, digest_cpu
+from cuanto.coulomb.digest_cpu import Choice
 from cuanto.kernels.build import general_source, source_of
 from cuanto.kernels.direct import cuda_digest, cuda_expand, cuda_select
 from cuanto.kernels.spec import KernelSpec, Shells
@@ -98,26 +99,77 @@ def test_straight_line_kernels(name: str, algorithm: str) -> None:
     check(backend(name), bundle(Case("pure", "general", l_max=1))[0], KINDS, algorithm=algorithm, one_pass=True)
 
 
-def test_straight_line_kernels_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are compiled while general kernels run, and continue with the remaining quartets."""
-    compiled = False
-    monkeypatch.setattr(CpuProgram, "ready", property(lambda self: compiled))
-    device, basis = CpuBackend(threads=2), bundle(Case("pure", "general", l_max=1))[0]
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether kernels count as compiled: an empty list means no."""
+    known: list[bool] = []
+    monkeypatch.setattr(CpuProgram, "ready", property(lambda self: bool(known)))
+    return known
+
+
+def eager_backend() -> CpuBackend:
+    """A backend that compiles straight-line kernels for any amount of work."""
+    device = CpuBackend(threads=2)
     device.traits = replace(device.traits, worth_compiling=0.0)
+    return device
+
+
+def test_later_calculations_use_straight_line_kernels(compiled: list[bool]) -> None:
+    """They are compiled while general kernels run, and not used before the next calculation."""
+    device, basis = eager_backend(), bundle(Case("pure", "general", l_max=1))[0]
     direct, D = DirectJK(basis, backend=device, threshold=1e-15, one_pass=True), densities(basis.nbf)["general"]
-    general = direct(D)
-    digest: Any = direct.quartets._parts[0][0]
-    before = digest.bras()
-    better = digest._better(Launch(digest._digest, digest.chunks, {"bras": before}))
-    assert next(better) is None and before["tables"].all()
-    device.finish_compiling()
-    compiled = True
-    now = next(better).arguments["bras"]
-    assert not now["tables"].any() and not (now["kernel"] == before["kernel"]).any()
-    with pytest.raises(StopIteration):
-        next(better)
+    with fixed_kernels():
+        general = direct(D)
+        digest: Any = direct.quartets._parts[0][0]
+        assert digest._kernels["tables"].all()
+        device.finish_compiling()
+        compiled.append(True)
+        for M, again in zip(general, direct(D), strict=True):
+            assert np.array_equal(M, again)
+        assert digest._kernels["tables"].all()
     for M, straight in zip(general, direct(D), strict=True):
         close(straight, M)
+    assert not digest._kernels["tables"].any()
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["compiled", "failed"])
+def test_quartets_of_classes_worth_waiting_for_are_added_last(
+    broken: bool, compiled: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of two classes become ready, or fail, while the others run."""
+    device, basis = eager_backend(), bundle(Case("pure", "general", l_max=1))[0]
+    expected = DirectJK(basis, backend=CpuBackend(2, "table"), threshold=1e-15, one_pass=True)
+    parts: list[int] = []
+    launch_all = device.launch_all
+
+    def watch(launches: Any) -> None:
+        for launch in launches:
+            if launch.program.source.entry == "digest":
+                parts.append(int(np.count_nonzero(launch.arguments["bras"]["bras"])))
+                compiled.append(True)
+        launch_all(launches)
+
+    def wait(self: Choice) -> None:
+        assert len(parts) == 1
+        self.straight.result().wait()
+
+    monkeypatch.setattr(device, "launch_all", watch)
+    monkeypatch.setattr(Choice, "finish", wait)
+    if broken:
+        monkeypatch.setattr(CpuProgram, "ready", property(lambda self: False))
+        monkeypatch.setattr(CpuProgram, "failed", property(lambda self: bool(parts)))
+    monkeypatch.setattr(digest_cpu, "is_worth_waiting", lambda backend, name, work, text: work > 1e6)
+    with fixed_kernels():
+        direct = DirectJK(basis, backend=device, threshold=1e-15, one_pass=True)
+        D = densities(basis.nbf)["symmetric"]
+        found, quartets = direct(D), direct.statistics.quartets
+    digest: Any = direct.quartets._parts[0][0]
+    assert len(parts) == 2 and min(parts) > 0 and sum(parts) == len(digest._kernels)
+    straight = np.count_nonzero(digest._kernels["tables"] == 0)
+    assert straight == (0 if broken else parts[1])
+    for M, reference_M in zip(found, expected(D), strict=True):
+        close(M, reference_M)
+    assert quartets == expected.statistics.quartets
 
 
 @cache

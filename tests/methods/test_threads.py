@@ -39,7 +39,7 @@ get_backend("cpu").finish_compiling()
 
 @pytest.mark.parametrize("method", ["pbe", "b3lyp"])
 def test_bits_do_not_depend_on_threads(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only table kernels are used: specialised ones that replace them during a run would add in another order."""
+    """Only table kernels are used: specialised ones, which later runs would use, add in another order."""
     monkeypatch.setenv("CUANTO_BASIS_PATH", str(DATA / "basis"))
     molecule, found = cuanto.Molecule.from_string(METHANOL), set()
     for threads in (1, 2, 3, 2):

@@ -23,6 +23,11 @@ def ready(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and future.exception() is None
 
 
+def failed(future: Future[Any]) -> bool:
+    """Whether there will be no result."""
+    return future.done() and not ready(future)
+
+
 class Background:
     """Daemon threads with a queue by priority; calls still queued when the interpreter exits are dropped.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -106,7 +106,8 @@ class Traits:
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
     `workers`: threads or multiprocessors; `worth_compiling`: operations of a job above which compiling a straight-line
     kernel is worthwhile. On a GPU: `group_threads` of a block of the general kernel, which may use `shared_limit` bytes
-    of fast memory; `quartet_threads` of a block for a quartet of shells (0: by class).
+    of fast memory; `quartet_threads` of a block for a quartet of shells (0: by class). On a CPU: `waiting_factor`,
+    threads that compute for each that compiles.
     """
 
     language: str
@@ -117,6 +118,7 @@ class Traits:
     group_threads: int = 0
     shared_limit: int = 0
     quartet_threads: int = 0
+    waiting_factor: float = 1.0
 
     @property
     def parts(self) -> int:
@@ -140,6 +142,10 @@ class Program(Protocol):
     def ready(self) -> bool:
         """Whether it has been compiled."""
 
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be compiled."""
+
     def wait(self) -> None:
         """Wait until it is compiled; compiler errors are raised here."""
 
@@ -152,8 +158,8 @@ class Launch:
     `grain`: items per chunk on the CPU (0: as many as balance the work).
     `sums`: name of the argument, an array of doubles, to which items add; the CPU adds chunks in a fixed order, from
     `sums_size` numbers per chunk if the kernel has its own merge function (`Source.merge`).
-    `better`: polled while items are left; yields a faster launch of the same work to continue with, None if there is
-    none yet.
+    `otherwise`: makes a launch of the same work by another kernel, for one that may turn out not to compile. While a
+    kernel with such a replacement is being compiled, other launches are run first.
     """
 
     program: Program
@@ -163,14 +169,7 @@ class Launch:
     grain: int = 0
     sums: str = ""
     sums_size: int = 0
-    better: Iterator[Launch | None] | None = None
-
-
-def when_ready(launch: Launch) -> Iterator[Launch | None]:
-    """Yield None until the kernel of a launch is compiled, then the launch."""
-    while not launch.program.ready:
-        yield None
-    yield launch
+    otherwise: Callable[[], Launch] | None = None
 
 
 Class = tuple[str, Shells, Shells, str]
@@ -179,7 +178,10 @@ Class = tuple[str, Shells, Shells, str]
 
 @dataclass(frozen=True)
 class Job:
-    """A batch of bras against a batch of kets of one class; `arguments` by the names of `kernels.abi.BATCH`."""
+    """A batch of bras against a batch of kets of one class; `arguments` by the names of `kernels.abi.BATCH`.
+
+    `calls`: how often the calculation is expected to do as much work of this class.
+    """
 
     operator: str
     bra: Shells
@@ -190,6 +192,7 @@ class Job:
     kets: int
     primitives: float
     arguments: dict[str, Any]
+    calls: float = 1.0
 
     @property
     def real_name(self) -> str:

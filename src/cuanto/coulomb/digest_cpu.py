@@ -6,8 +6,10 @@ The vectors are distributed over chunks, each with its own matrices, which are s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,16 @@ from cuanto.backends.background import ready
 from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import Request, request_kernel
+from cuanto.backends.tiers import ITERATIONS, choose_once, is_worth_waiting
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.coulomb.pair_matrices import PairMatrices
 from cuanto.integrals.engine import boys_on
 from cuanto.kernels.abi import bra_fields, ket_fields
-from cuanto.kernels.build import choose_algorithm, general_source, unrolled
+from cuanto.kernels.build import UNROLL_LIMIT, choose_algorithm, general_source, unrolled
 from cuanto.kernels.direct import cpu_bounds, cpu_digest, cpu_matrices
 from cuanto.kernels.layout import BRA_CLASS, DENSITIES, KET_CLASS, SIDES, TABLES, Layout, Records
 from cuanto.kernels.recurrences.head_gordon_pople import vertical_monomials
+from cuanto.kernels.recurrences.hermite_coulomb import hermite_count
 from cuanto.kernels.schedule.loops import by_loops
 from cuanto.kernels.spec import KernelSpec, Shells, coulomb_operator
 from cuanto.memory import Budget
@@ -33,8 +37,6 @@ from cuanto.memory import Budget
 CHUNKS = tuning.size("cpu", "direct.chunks")
 VECTOR_KETS = 8
 """Approximate number of kets in the longest vector; a chunk has at least one vector."""
-EXPECTED_CALLS = 10
-"""Expected number of calls for one geometry."""
 LOOP_SECONDS = tuning.number("cpu", "direct.loop_seconds")
 TABLE_SECONDS = tuning.number("cpu", "direct.table_seconds")
 MOST_STRAIGHT = 7
@@ -47,27 +49,49 @@ Class = tuple[str, Shells, Shells, str]
 
 @dataclass(frozen=True)
 class Choice:
-    """Kernels of a class: the general one until the straight-line one, if any, is compiled."""
+    """Kernels of a class: the general one, and perhaps a straight-line one, which may not be compiled yet.
 
-    kind: Class
+    `worth_waiting`: all calls together have enough work to wait for it; `required`: there is no other kernel.
+    """
+
+    spec: KernelSpec
     sides: tuple[DevicePairs, DevicePairs]
     straight: Request | None
-    wait: bool
+    worth_waiting: bool = False
+    required: bool = False
+
+    @property
+    def kind(self) -> Class:
+        """The class of integrals."""
+        return self.spec.operator, self.spec.bra, self.spec.ket, self.spec.algorithm
 
     @property
     def program(self) -> Program | None:
         """The straight-line kernel, None if there is none or not yet."""
-        return self.straight.result() if self.straight is not None and (self.wait or ready(self.straight)) else None
+        return self.straight.result() if self.straight is not None and ready(self.straight) else None
 
     @property
-    def final(self) -> bool:
+    def compiled(self) -> bool:
         """Whether the straight-line kernel is compiled."""
-        return (program := self.program) is not None and (self.wait or program.ready)
+        return (program := self.program) is not None and program.ready
 
     @property
     def expected(self) -> bool:
-        """Whether there will be a straight-line kernel."""
-        return self.straight is not None and (not self.straight.done() or self.program is not None)
+        """Whether there is a straight-line kernel, or will be."""
+        if self.straight is None or not self.straight.done():
+            return self.straight is not None
+        return (program := self.program) is not None and not program.failed
+
+    def is_straight(self, wait: bool) -> bool:
+        """Whether the calculation uses the straight-line kernel, for which it may `wait`."""
+        chosen = choose_once(self.spec, lambda: self.compiled or wait)
+        return self.required or (chosen and self.expected)
+
+    def finish(self) -> None:
+        """Wait until the straight-line kernel is compiled or has failed."""
+        with suppress(Exception):  # the general kernel is used instead
+            if self.straight is not None and (program := self.straight.result()) is not None:
+                program.wait()
 
 
 def _by_matrices(backend: Backend, algorithm: str) -> bool:
@@ -80,6 +104,8 @@ class CpuDigest:
 
     storable = True
     """Whether integrals can be stored."""
+    calls = ITERATIONS
+    """Expected number of calls for one geometry."""
     digest_source = staticmethod(cpu_digest)
     """The kernel that selects quartets and uses their integrals, by the type of numbers."""
 
@@ -154,12 +180,16 @@ class CpuDigest:
         kind = (coulomb_operator(bra.host.bra.attenuated, algorithm), *shells, algorithm)
         spec = KernelSpec(*kind, "lane", self.name, consumer="list")
         if traits.schedule == "lane":
-            return Choice(kind, (bra, ket), request_kernel(self.backend, spec, lambda: True, later=False), wait=True)
+            required = request_kernel(self.backend, spec, lambda: True, later=False)
+            return Choice(spec, (bra, ket), required, required=True)
         # Beyond that no class is small enough, and making its graph to count its operations takes seconds.
         small = traits.schedule == "auto" and sum(kind[1].l) + sum(kind[2].l) <= MOST_STRAIGHT
+        quartets = bra.host.bra.count * ket.host.ket.count
+        products = quartets * primitives * prod(hermite_count(sum(side.l)) for side in shells)
+        wait = is_worth_waiting(self.backend, "direct.worth_waiting", self.calls * products, UNROLL_LIMIT["cpu"])
         worthwhile = partial(self._repays_compiling, kind, bra.host, ket.host, primitives)
-        straight = request_kernel(self.backend, spec, worthwhile) if small else None
-        return Choice(kind, (bra, ket), straight, wait=False)
+        straight = request_kernel(self.backend, spec, worthwhile, later=not wait) if small else None
+        return Choice(spec, (bra, ket), straight, wait)
 
     def _repays_compiling(self, kind: Class, bra: PairClass, ket: PairClass, primitives: float) -> bool:
         """Whether a class has few enough operations for straight-line code, and enough work."""
@@ -175,13 +205,13 @@ class CpuDigest:
         operations = class_cost("coulomb", *shells, "md").total(primitives, bra.columns)
         run = bras * ket.ket.count * operations * LOOP_SECONDS
         monomials = len(vertical_monomials(shells[0])) * len(vertical_monomials(shells[1]))
-        return EXPECTED_CALLS * run < TABLE_SECONDS * monomials
+        return ITERATIONS * run < TABLE_SECONDS * monomials
 
-    def _kernel(self, choice: Choice) -> tuple[int, int]:
-        """Addresses of the fastest kernel that is compiled, and of its tables."""
+    def _kernel(self, choice: Choice, straight: bool) -> tuple[int, int]:
+        """Addresses of the straight-line or the general kernel, and of its tables."""
         address = self.backend.address
-        if choice.final:
-            return address(choice.program), 0
+        if straight and choice.straight is not None:
+            return address(choice.straight.result()), 0
         by_matrices = _by_matrices(self.backend, self.algorithm)
         key = tuple(map(id, choice.sides)) if by_matrices else choice.kind
         if key not in self._tables:
@@ -197,20 +227,39 @@ class CpuDigest:
             row |= {f"{prefix}_table": program.table, f"{prefix}_constants": self._put(program.constants)}
         return self.records(TABLES, [row])
 
-    def bras(self) -> Any:
-        """Records of all classes of bras with the fastest kernels compiled so far; the same array if nothing has
-        changed."""
-        final = {i for i, choice in self._unfinished.items() if choice.final}
-        better = {i: choice for i, choice in self._unfinished.items() if i in final or not self._kernels["kernel"][i]}
-        if better:
-            kernels = self._kernels.copy()  # a running launch may still use the old ones
-            for i, choice in better.items():
-                kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice)
-            self._kernels = kernels
-            self._unfinished = {
-                i: choice for i, choice in self._unfinished.items() if choice.expected and i not in final
-            }
-        return self._kernels
+    def _choose_kernels(self, wait: bool) -> list[int]:
+        """Choose the kernels of all classes of bras; returns the classes whose kernels are still being compiled."""
+        waiting, kernels = [], self._kernels.copy()  # a running launch may still use the old ones
+        worth_waiting = {choice.spec for choice in self._unfinished.values() if wait and choice.worth_waiting}
+        for i, choice in list(self._unfinished.items()):
+            straight = choice.is_straight(choice.spec in worth_waiting)
+            if straight and not (choice.compiled or choice.required):
+                waiting.append(i)
+                continue
+            if straight or not kernels["kernel"][i]:
+                kernels["kernel"][i], kernels["tables"][i] = self._kernel(choice, straight)
+            if straight or not choice.expected:
+                del self._unfinished[i]
+        self._kernels = kernels
+        return waiting
+
+    def bras(self, wait: bool = True) -> Iterator[Any]:
+        """Records of the classes of bras with their kernels: those with compiled kernels, then those for which it is
+        worthwhile to `wait`; records of the others have no bras."""
+        waiting = self._choose_kernels(wait)
+        yield self._only(np.setdiff1d(np.arange(len(self._kernels)), waiting)) if waiting else self._kernels
+        if waiting:
+            for i in waiting:
+                self._unfinished[i].finish()
+            self._choose_kernels(wait)
+            yield self._only(np.array(waiting))
+
+    def _only(self, classes: Any) -> Any:
+        """Records with the bras of some classes only."""
+        records = self._kernels.copy()
+        records["bras"] = 0
+        records["bras"][classes] = self._kernels["bras"][classes]
+        return records
 
     def _with_bounds(self, pairs: Sequence[PairClass]) -> list[PairClass]:
         """Compute the bounds sqrt (ab|ab) of all kets that have none."""
@@ -219,7 +268,8 @@ class CpuDigest:
         for i, bound in missing.items():
             p, device = pairs[i], DevicePairs(pairs[i], self.backend, self.real)
             sides = self._sides(device, device, 0.0)
-            kernel, tables = self._kernel(self._choose(device, device, 1))
+            choice = self._choose(device, device, 1)
+            kernel, tables = self._kernel(choice, choice.required)  # the same bounds with any tier
             values = {"kernel": kernel, "sides": sides.array, "tables": tables, "columns": p.columns, "bound": bound}
             values |= {"pair": device.ket["ket_pair"], "column": self.backend.to_device(p.ket_column)}
             launches.append(Launch(self._bound, p.ket.count, {**values, "functions": p.functions[0] * p.functions[1]}))
@@ -275,18 +325,18 @@ class CpuDigest:
         }
         return self.records(DENSITIES, [row | more])
 
-    def run(self, program: Program, densities: Records, values: dict[str, Any], sums: str = "") -> None:
-        """Run a kernel on all chunks, with `bras()` unless `values` has others."""
+    def run(
+        self, program: Program, densities: Records, values: dict[str, Any], sums: str = "", wait: bool = True
+    ) -> None:
+        """Run a kernel on all chunks, with `bras` unless `values` has others; `wait` as there."""
         common = {"densities": densities.array, "kets": self._kets.array, "classes": len(self.pairs)}
-        common |= {"chunks": self.chunks, "bras": values["bras"] if "bras" in values else self.bras()}
-        launch = Launch(program, self.chunks, {**values, **common}, grain=1, sums=sums)
-        self.backend.launch_all([launch if "bras" in values else replace(launch, better=self._better(launch))])
-
-    def _better(self, launch: Launch) -> Iterator[Launch | None]:
-        """Yield the same launch with straight-line kernels, once they are compiled."""
-        while self._unfinished:
-            before, now = self._kernels, self.bras()
-            yield None if now is before else replace(launch, arguments={**launch.arguments, "bras": now})
+        common |= {**values, "chunks": self.chunks}
+        quartets = np.zeros(self.chunks, dtype=np.int64)
+        for bras in [values["bras"]] if "bras" in values else self.bras(wait):
+            self.backend.launch_all([Launch(program, self.chunks, {**common, "bras": bras}, grain=1, sums=sums)])
+            quartets += values.get("quartets", 0)
+        if "quartets" in values:
+            values["quartets"][...] = quartets
 
     @property
     def without_kernels(self) -> Any:

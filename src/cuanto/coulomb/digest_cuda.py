@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.exact_sums import ExactSums
 from cuanto.backends.tables import make_tables
+from cuanto.backends.tiers import ITERATIONS, is_worth_waiting, uses_special
 from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
 from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
@@ -88,6 +90,7 @@ class CudaDigest:
         self._reservation = f"quartet buffers, {self.name} precision"
         if backend.traits.schedule == "group":
             make_tables(self._kernels.classes(pairs), levels=True)
+        self._kernels.request(pairs)
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
         self._kernels.expanded = 0  # the expansions for the bounds have been freed
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
@@ -191,11 +194,10 @@ class CudaDigest:
                 "integrals": integrals[n],
                 "scratch": scratch[n],
             }
-            kernel = self._digest((chunk.bra.host.functions[1], *chunk.ket.host.functions))
             blocks = blocks_for(self.backend, chunk.stride * chunk.bra.host.columns, LIST_THREADS)
             select.append(Launch(self._select, (chunk.end - chunk.begin) * chunk.spans, values))
             evaluate.append(Launch(launch.program, launch.blocks, values, launch.shared))
-            digest.append(Launch(kernel, blocks, values))
+            digest.append(self._digest(chunk, blocks, values))
         order = sorted(range(len(chunks)), key=lambda n: chunks[n].serial_work, reverse=True)
         for launches in (select, [evaluate[n] for n in order], digest):
             self.backend.launch_all(launches)
@@ -209,12 +211,18 @@ class CudaDigest:
             self.budget.record(self._reservation, sum(buffer.nbytes for buffer in self._buffers.values()))
         return [self._buffers[name][begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def _digest(self, sizes: tuple[int, int, int]) -> Program:
-        """The kernel for these numbers of functions of b, c and d if it is compiled, else the general one."""
-        if max(sizes) > MAX_FIXED:
-            return self._general_digest
-        special = self.backend.compile(cuda_digest(self.name, sizes), later=True)
-        return special if special.ready else self._general_digest
+    def _digest(self, chunk: Chunk, blocks: int, values: dict[str, Any]) -> Launch:
+        """The launch of the kernel for these numbers of functions of b, c and d if the calculation uses it, or of the
+        general one."""
+        sizes, general = (chunk.bra.host.functions[1], *chunk.ket.host.functions), self._general_digest
+        if max(sizes) <= MAX_FIXED:
+            integrals = chunk.numbers * chunk.bra.host.bra.count / (chunk.end - chunk.begin)
+            wait = is_worth_waiting(self.backend, "direct.worth_waiting", ITERATIONS * integrals, prod(sizes))
+            special = self.backend.compile(cuda_digest(self.name, sizes), later=not wait)
+            if uses_special(special, wait):
+                otherwise = None if special.ready else partial(Launch, general, blocks, values)
+                return Launch(special, blocks, values, otherwise=otherwise)
+        return Launch(general, blocks, values)
 
     def _with_bounds(self, pairs: PairClass) -> PairClass:
         """Compute the bounds sqrt (ab|ab) of all kets, from quartets of each pair with itself."""
@@ -223,7 +231,7 @@ class CudaDigest:
         device = DevicePairs(pairs, self.backend, self.real)
         bound = np.zeros(kets)
         step = max(1, BUFFER_BYTES // (pairs.columns * functions**2 * self.real.itemsize * 32))
-        launch = self._kernels(device, device, step)
+        launch = self._kernels(device, device, step, general=True)  # the same bounds with any tier
         for begin in range(0, kets, step):
             part = np.arange(begin, min(begin + step, kets))
             listed = np.full((len(part), launch.pad, 2), -1, dtype=np.int32)

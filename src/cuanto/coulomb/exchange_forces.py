@@ -42,6 +42,7 @@ class DerivativeDigest(CpuDigest):
     """Contracts K' of the kets of each SIMD vector with D."""
 
     storable = False
+    calls = 1
     digest_source = staticmethod(cpu_forces)
 
     def forces(self, D_npq: Array, largest: Array, window: Window, basis: Basis, shells: DerivativeShells) -> Array:

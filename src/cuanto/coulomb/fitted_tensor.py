@@ -48,9 +48,12 @@ class ThreeCentre:
         """All fitting functions."""
         return basis_kets(self.aux, coulomb=True)
 
-    def fill(self, out: Any, bras: Iterable[BraBatch], kets: list[KetBatch]) -> None:
-        """Compute the integrals of some pairs with some fitting functions into zeroed rows of `out`."""
-        Engine(self.backend, out, row_stride=out.shape[1]).run("coulomb", bras, kets)
+    def fill(self, out: Any, bras: Iterable[BraBatch], kets: list[KetBatch], calls: float = 1.0) -> None:
+        """Compute the integrals of some pairs with some fitting functions into zeroed rows of `out`.
+
+        `calls`: how often the calculation is expected to do as much work.
+        """
+        Engine(self.backend, out, row_stride=out.shape[1]).run("coulomb", bras, kets, calls=calls)
 
     def attenuate(self, bras: Iterable[BraBatch]) -> Iterator[BraBatch]:
         """The same pairs for the operator of these integrals."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cuanto.backends.tiers import ITERATIONS
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums, FittedTensor, StoredRows, ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting_layout import THRESHOLD, Block, Layout, block_pairs
@@ -46,7 +47,7 @@ class BlockTensor(FittedTensor):
                 rows = self.sums.rows[start : start + block.rows]
             else:
                 rows = integrals.backend.zeros((block.rows, integrals.aux.nbf), np.float64)
-                integrals.fill(rows, list(integrals.attenuate(block_pairs(layout, block))), kets)
+                integrals.fill(rows, list(integrals.attenuate(block_pairs(layout, block))), kets, calls=count)
                 self.metric.half_solve(rows)
             stored.append(rows.reshape(len(block.q), -1))
         return stored
@@ -74,10 +75,11 @@ class BlockTensor(FittedTensor):
         integrals = self.integrals
         X_ipP = integrals.backend.xp.empty((len(C_iq), block.functions, integrals.aux.nbf))
         bras = list(integrals.attenuate(block_pairs(self._layout, block)))
+        calls = ITERATIONS * len(self._slices) * (len(self._layout.blocks) - len(self.stored))
         for part, kets in self._slices:
             rows = self._buffer(block.rows, part.stop - part.start)
             rows[...] = 0.0
-            integrals.fill(rows, bras, kets)
+            integrals.fill(rows, bras, kets, calls)
             product = integrals.backend.linalg.product(C_iq, rows.reshape(len(block.q), -1))
             X_ipP[:, :, part] = product.reshape(len(C_iq), block.functions, -1)
         return self.metric.half_solve(X_ipP.reshape(-1, integrals.aux.nbf)).reshape(X_ipP.shape)

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 from cuanto.backends.base import Backend
+from cuanto.backends.tiers import ITERATIONS
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums
 from cuanto.coulomb.hermite_pairs import CHUNK_NUMBERS, pair_blocks, pair_counts, primitives, single_blocks
@@ -43,6 +44,8 @@ class DirectFit(CoulombSums):
         fitting = Distributions.of(single_blocks(single, backend), backend)
         self._to_fit = Potentials(fitting, pairs, THRESHOLD, omega=omega)
         self._to_pairs = Potentials(pairs, fitting, THRESHOLD, omega=omega)
+        for potentials in (self._to_fit, self._to_pairs):
+            potentials.expect_calls(ITERATIONS)
 
     def fit(self, D_npq: Any) -> Any:
         """x_nP = sum_pq (pq|P) D_pq of symmetric densities."""

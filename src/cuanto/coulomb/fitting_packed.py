@@ -22,6 +22,7 @@ import numpy as np
 
 from cuanto.arrays import Ints, range_starts
 from cuanto.backends.base import Backend
+from cuanto.backends.tiers import ITERATIONS
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import CoulombSums, FittedTensor, StoredRows, ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting_blocks import aux_slices
@@ -243,11 +244,12 @@ class PackedRows(FittedTensor):
         """Add the pairs that are not stored to X; nothing else may have been added before."""
         recomputed = sum(len(pairs.keys) for pairs, _ in self._recomputed)
         solve_rows = len(self._slices) == 1 and recomputed < self.n * len(C_iq)
+        calls = ITERATIONS * len(self._recomputed) * len(self._slices)
         for pairs, bras in self._recomputed:
             for part, kets in self._slices:
                 rows = self._buffer(len(pairs.keys) + 1, part.stop - part.start)
                 rows[...] = 0.0
-                self.integrals.fill(rows, bras, kets)
+                self.integrals.fill(rows, bras, kets, calls)
                 if solve_rows:
                     self.metric.half_solve(rows)
                 self._transform(pairs, rows, C_iq, X_piP[:, :, part], add=True)

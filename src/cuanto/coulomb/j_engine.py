@@ -20,6 +20,7 @@ import numpy as np
 
 from cuanto.arrays import range_starts
 from cuanto.backends.base import Backend
+from cuanto.backends.tiers import ITERATIONS
 from cuanto.basis import Basis
 from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock, pair_blocks, primitives
 from cuanto.coulomb.j_steps import CLASSES, BraClass, Contraction, HermiteClass, Interactions, Launcher, Reach, Steps
@@ -166,6 +167,10 @@ class Potentials:
             parts.append(contract(V))
         return self.backend.xp.concatenate(parts)
 
+    def expect_calls(self, count: int) -> None:
+        """Set the expected number of calls in a calculation."""
+        self._launcher.calls = count
+
     def hermite(self, X: Any) -> list[Any]:
         """Potentials of densities X in the Hermite Gaussians of the classes of bras."""
         return self.steps.add_up(self._launcher.run(list(self._jobs(X)), len(X)))
@@ -245,6 +250,7 @@ class JEngine:
         self.nbytes = sum(int(block.E_kft.nbytes) for block in blocks)
         pairs = Distributions.of(blocks, self.backend)
         self._potentials = Potentials(pairs, pairs, threshold, precision, omega)
+        self._potentials.expect_calls(ITERATIONS)
         self.precision = self._potentials.precision
 
     def __call__(self, D: Any) -> Any:

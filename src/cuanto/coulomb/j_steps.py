@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.arrays import SparseMatrix
-from cuanto.backends.base import Backend, Launch, Program, when_ready
+from cuanto.backends.base import Backend, Launch, Program
+from cuanto.backends.tiers import is_worth_waiting, uses_special
 from cuanto.coulomb.hermite_pairs import PairArrays, PairBlock
 from cuanto.coulomb.j_tables import self_repulsion_on, tuples_on
 from cuanto.integrals.engine import boys_on
+from cuanto.kernels.cost import BOYS_OPERATIONS
 from cuanto.kernels.hermite_build import (
     GROUPINGS,
     TILE,
@@ -322,7 +324,10 @@ class Launcher:
     interact.
 
     `room`: bytes for the potentials of one density. Kets are divided into fewer chunks if it is not sufficient.
+    `calls`: expected number of calls in a calculation.
     """
+
+    calls = 1
 
     def __init__(
         self,
@@ -370,7 +375,7 @@ class Launcher:
         return parts
 
     def _launch(self, job: Interactions, chunks: int, out: Any) -> Launch:
-        """The launch with the fastest kernel that is compiled."""
+        """The launch with the kernel that the calculation has chosen for the class."""
         target = self.backend.traits.language
         values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
         grain = max(1, int(TASK / (job.kets * job.operations)))
@@ -380,12 +385,16 @@ class Launcher:
             items = -(-job.bras // per_block) * per_block * chunks
             return Launch(program, items, {**values, **more}, scratch, grain)
 
-        source = job.straight(target)
-        straight = None if source is None else launch(self.backend.compile(source, later=True), 0)
-        if straight is not None and straight.program.ready:
-            return straight
-        lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
-        bra_order, ket_order = job.orders
-        program = self.backend.compile(general_source(target, job.real))
-        general = launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
-        return general if straight is None else replace(general, better=when_ready(straight))
+        def general() -> Launch:
+            lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
+            bra_order, ket_order = job.orders
+            program = self.backend.compile(general_source(target, job.real))
+            return launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
+
+        if (source := job.straight(target)) is not None:
+            work = self.calls * job.bras * job.kets * (job.operations + BOYS_OPERATIONS)
+            wait = is_worth_waiting(self.backend, "j.worth_waiting", work, job.operations)
+            program = self.backend.compile(source, later=not wait)
+            if uses_special(program, wait):
+                return replace(launch(program, 0), otherwise=None if program.ready else general)
+        return general()

@@ -1,7 +1,8 @@
 """The choice of a kernel for the integrals of a list of quartets on a GPU.
 
-Straight-line kernels, with one thread per quartet, are used for classes of low momenta once they are compiled, unless
-quartets have many primitives, which a single thread would have to sum. Otherwise one kernel for all classes, with a
+Straight-line kernels, with one thread per quartet, are used for classes of low momenta if they are compiled when a
+calculation begins, or worth waiting for (`backends.tiers`), unless quartets have many primitives, which a single thread
+would have to sum. Otherwise one kernel for all classes, with a
 block of threads per quartet, is used (`kernels/md_list.py`). It needs the Hermite expansions of all primitives; where
 these do not fit into memory, index tables are used.
 """
@@ -9,6 +10,7 @@ these do not fit into memory, index tables are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -20,7 +22,9 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Class, Job, Program, real_name
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.backends.programs import is_cached
+from cuanto.backends.tiers import ITERATIONS, choose_once, is_worth_waiting, uses_special
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass
+from cuanto.errors import CompilerError
 from cuanto.kernels import md_list
 from cuanto.kernels.abi import BLOCK
 from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
@@ -63,9 +67,8 @@ class ListKernels:
         self.backend, self.algorithm, self.real, self.room = backend, algorithm, real, room
         self.name = real_name(real)
         self._tables = GroupTables(backend.to_device)
-        self._straight: dict[Any, Program | None] = {}
+        self._straight: dict[Any, tuple[Program | None, bool]] = {}
         self._general: dict[Any, ListLaunch] = {}
-        self._cached: dict[Class, bool] = {}
         self.expanded = 0
         """Bytes of the Hermite expansions made so far."""
 
@@ -76,24 +79,33 @@ class ListKernels:
             return (_group_source(backend, real),)
         return general_source("quartet_block", real, "list"), cuda_expand(real)
 
-    def __call__(self, bra: DevicePairs, ket: DevicePairs, items: int) -> ListLaunch:
-        """The launch for at most `items` quartets."""
-        job = self._job(bra.host, ket.host)
-        longest = bra.host.longest_bra, ket.host.longest_ket
-        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, *longest)
-        if key not in self._straight:
-            self._straight[key] = self._straight_program(job, *longest)
-        straight, schedule = self._straight[key], self.backend.traits.schedule
-        if straight is not None and (straight.ready or schedule == "thread"):
+    def __call__(self, bra: DevicePairs, ket: DevicePairs, items: int, general: bool = False) -> ListLaunch:
+        """The launch for at most `items` quartets; by the `general` kernel even if the class has another one."""
+        job, schedule = self._job(bra.host, ket.host), self.backend.traits.schedule
+        key, straight, wait = self._request(job, bra.host.longest_bra, ket.host.longest_ket)
+        if straight is not None and (schedule == "thread" or (not general and _is_used(straight, wait))):
             return ListLaunch(straight, blocks_for(self.backend, items, LIST_THREADS), 0, {})
         if schedule == "group" or not (self._expand(bra, "bra") and self._expand(ket, "ket")):
             return self._groups(job, items)
         if key not in self._general:
-            self._general[key] = self._blocks(job, longest[1])
-        blocks, general = blocks_for(self.backend, items, 1), self._general[key]
-        arguments = {**general.arguments, "bra_expansion": bra.expansions["bra"]}
+            self._general[key] = self._blocks(job, ket.host.longest_ket)
+        blocks, launch = blocks_for(self.backend, items, 1), self._general[key]
+        arguments = {**launch.arguments, "bra_expansion": bra.expansions["bra"]}
         arguments["ket_expansion"] = ket.expansions["ket"]
-        return replace(general, blocks=blocks, arguments=arguments, scratch=blocks * arguments["scratch_stride"])
+        return replace(launch, blocks=blocks, arguments=arguments, scratch=blocks * arguments["scratch_stride"])
+
+    def request(self, pairs: Sequence[PairClass]) -> None:
+        """Start compiling the kernels of all combinations of pairs."""
+        for y, ket in enumerate(pairs):
+            for bra in pairs[: y + 1]:
+                self._request(self._job(bra, ket), bra.longest_bra, ket.longest_ket)
+
+    def _request(self, job: Job, longest_bra: int, longest_ket: int) -> tuple[Any, Program | None, bool]:
+        """Key of a class, its straight-line kernel, and whether it is worth waiting for."""
+        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, longest_bra, longest_ket)
+        if key not in self._straight:
+            self._straight[key] = self._straight_program(job, longest_bra, longest_ket)
+        return key, *self._straight[key]
 
     def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
         """The classes of all combinations of pairs."""
@@ -113,27 +125,24 @@ class ListKernels:
         operator = coulomb_operator(bra.bra.attenuated, algorithm)
         return Job(operator, *shells, algorithm, bra.columns, bra.bra.count, ket.ket.count, primitives, out)
 
-    def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> Program | None:
-        """A straight-line kernel, if it is the fastest one and available without delay."""
-        schedule = self.backend.traits.schedule
+    def _straight_program(self, job: Job, longest_bra: int, longest_ket: int) -> tuple[Program | None, bool]:
+        """A straight-line kernel if it is the fastest and its text takes little time, and whether to wait for it."""
+        schedule, wait = self.backend.traits.schedule, False
         if schedule not in ("auto", "thread"):
-            return None
+            return None, False
         if schedule == "auto":
             class_ = (job.operator, job.bra, job.ket, job.algorithm)
-            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not self._is_cached(class_):
+            known = choose_once(("cost", class_), lambda: is_cached(*class_, levels=True))
+            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not known:
                 self.backend.expect_kernel(class_, job.columns, self.name)
-                return None
+                return None, False
             cost, at_once = kind_of(job).cost, kind_of(job).at_once
             serial = cost.total(longest_bra * longest_ket) * -(-job.columns // at_once)
             work = job.bras * job.kets * cost.total(job.primitives, job.columns)
             if not kind_of(job).straight or serial > SERIAL_OPERATIONS or work < self.backend.traits.worth_compiling:
-                return None
-        return self.backend.compile(kind_of(job).list_source(self.name), later=True)
-
-    def _is_cached(self, class_: Class) -> bool:
-        if class_ not in self._cached:
-            self._cached[class_] = is_cached(*class_, levels=True)
-        return self._cached[class_]
+                return None, False
+            wait = is_worth_waiting(self.backend, "integrals.worth_waiting", ITERATIONS * work, cost.text_operations)
+        return self.backend.compile(kind_of(job).list_source(self.name), later=not wait), wait
 
     def _blocks(self, job: Job, longest: int) -> ListLaunch:
         """The launch of the general kernel, with a block of threads for each quartet."""
@@ -187,6 +196,14 @@ class ListKernels:
         sizes = {"lanes": lanes, "slots": kind.need.slots, "scratch_stride": stride}
         program = self.backend.compile(_group_source(self.backend, self.name))
         return ListLaunch(program, blocks, shared, {**self._tables(job), **sizes}, lanes, max(1, blocks * stride))
+
+
+def _is_used(straight: Program, wait: bool) -> bool:
+    """Whether the calculation uses a straight-line kernel; waits for it if necessary."""
+    if uses_special(straight, wait):
+        with suppress(CompilerError):
+            straight.wait()
+    return uses_special(straight, wait)
 
 
 @cache

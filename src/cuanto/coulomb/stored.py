@@ -83,7 +83,7 @@ def _fill(digest: CpuDigest, window: Window, segments: int, values: dict[str, An
     """Store, or count, the quartets of each chunk."""
     densities = digest.densities(np.zeros((0, 1, 1)), np.ones((segments, segments)), window, False, False)
     program = digest.backend.compile(cpu_store(digest.name))
-    digest.run(program, densities, values)
+    digest.run(program, densities, values, wait=False)  # they are computed once
 
 
 def _allocate_aligned(count: int, digest: CpuDigest) -> Any:

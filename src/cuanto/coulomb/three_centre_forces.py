@@ -287,7 +287,8 @@ class ThreeCentreForces:
         shells, none = Shells((pairs.order + 1,), hermite=True), np.zeros((count, 0))
         bra = BraBatch(shells, 1, np.arange(count + 1, dtype=np.int32), none, none, none, none.astype(np.int64))
         engine = Engine(self.backend, self._W, self.width)
-        self.backend.run([engine.jobs("coulomb", bra, arguments, self._kets, self._ket_arguments, "md")])
+        calls = len(pairs.i) / count
+        self.backend.run([engine.jobs("coulomb", bra, arguments, self._kets, self._ket_arguments, "md", calls)])
         return self._W
 
     def gradient(self) -> Array:

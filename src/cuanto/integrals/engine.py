@@ -158,13 +158,23 @@ class Engine:
         uploaded = upload_groups(self.backend, [{**ket_arrays(b, self.real), "cols": b.cols} for b in batches])
         return [{"kets": batch.count, **own} for batch, own in zip(batches, uploaded, strict=True)]
 
-    def run(self, operator: str, bras: Iterable[BraBatch], kets: list[KetBatch], algorithm: str = "auto") -> None:
-        """Compute all bras with all kets; each batch of an iterator is launched before the next one is made."""
+    def run(
+        self,
+        operator: str,
+        bras: Iterable[BraBatch],
+        kets: list[KetBatch],
+        algorithm: str = "auto",
+        calls: float = 1.0,
+    ) -> None:
+        """Compute all bras with all kets; each batch of an iterator is launched before the next one is made.
+
+        `calls`: how often the calculation is expected to do as much work.
+        """
         check_algorithm(algorithm)
         arguments = self.kets(kets)
         portions: Iterable[Sequence[BraBatch]] = [bras] if isinstance(bras, list) else ([bra] for bra in bras)
         self.backend.run(
-            self.jobs(operator, bra, mine, kets, arguments, algorithm)
+            self.jobs(operator, bra, mine, kets, arguments, algorithm, calls)
             for portion in portions
             for bra, mine in zip(portion, self.bras(portion), strict=True)
         )
@@ -183,14 +193,23 @@ class Engine:
         kets: list[KetBatch],
         ket_arguments: list[dict[str, Any]],
         algorithm: str = "auto",
+        calls: float = 1.0,
     ) -> list[Job]:
         """One batch of bras against all kets, both with their arguments."""
         return [
-            self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments})
+            self.job(operator, bra, ket, algorithm, {**bra_arguments, **arguments}, calls)
             for ket, arguments in zip(kets, ket_arguments, strict=True)
         ]
 
-    def job(self, operator: str, bra: BraBatch, ket: KetBatch, algorithm: str, arguments: dict[str, Any]) -> Job:
+    def job(
+        self,
+        operator: str,
+        bra: BraBatch,
+        ket: KetBatch,
+        algorithm: str,
+        arguments: dict[str, Any],
+        calls: float = 1.0,
+    ) -> Job:
         """One batch of bras against one batch of kets."""
         primitives = len(bra.record) / bra.count * ket.primitives
         four_centres = len(bra.shells.l) == len(ket.shells.l) == 2
@@ -213,4 +232,5 @@ class Engine:
             ket.count,
             primitives,
             {"bra_fields": bra_fields(operator), "ket_fields": ket_fields(ket.shells), **self.fixed, **arguments},
+            calls,
         )

@@ -16,6 +16,7 @@ from cuanto import integrals, properties
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.blas import one_thread
+from cuanto.backends.tiers import fixed_kernels
 from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.log import Timings
@@ -332,7 +333,7 @@ class GaussianResult(Result):
         keywords |= {"auxbasis": self.auxbasis, "fitting": self.fitting, "backend": self.backend}
         keywords |= {"max_memory": self.settings.max_memory}
         request = Request.of(self.molecule, self.method, self.basis, **keywords)
-        with one_thread:
+        with one_thread, fixed_kernels():
             return retry_with_less_memory(
                 lambda share: Calculation.of(request, share).gradient(self.state), self.backend
             )

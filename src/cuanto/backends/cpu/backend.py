@@ -1,7 +1,7 @@
 """The CPU: kernels compiled by the system's C++ compiler, run by a pool of native threads.
 
 Tiers: the general kernel (index tables) is compiled once and can compute every class; straight-line kernels of classes
-with much work are compiled in the background at low priority and take over when ready, even in the middle of a launch.
+with much work are compiled in the background at low priority, unless a calculation waits for them (`backends.tiers`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,8 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import blas, cache
-from cuanto.backends.background import LATER, NEEDED, Background, ready
-from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend, when_ready
+from cuanto.backends.background import LATER, NEEDED, Background, failed, ready
+from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits, get_backend
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import Patience, library_path, load_library
@@ -30,6 +32,7 @@ from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import finish_texts
+from cuanto.backends.tiers import divide, fixed_kernels, is_worth_waiting, uses_special
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.loops import by_loops
@@ -42,6 +45,8 @@ WORTH_COMPILING = tuning.number("cpu", "integrals.worth_compiling")
 L1_VALUES = tuning.size("cpu", "integrals.l1_values")
 CACHE_BYTES = tuning.size("cpu", "integrals.cache_bytes")
 PORTION_BYTES = tuning.size("cpu", "integrals.portion_bytes")
+COMPILERS = 8
+"""Largest number of compilations at the same time."""
 
 
 def cores() -> int:
@@ -67,6 +72,11 @@ class CpuProgram:
     def ready(self) -> bool:
         """Whether it has been compiled."""
         return ready(self._library)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be compiled."""
+        return failed(self._library)
 
     def _request(self) -> Future[ctypes.CDLL]:
         """The library, loaded if it is in the cache."""
@@ -116,6 +126,10 @@ class CpuProgram:
         return ctypes.cast(getattr(self._loaded(), name), ctypes.c_void_p).value or 0
 
 
+Choice = tuple[Job, CpuProgram | None]
+"""A job with its specialised kernel; None: the general kernel is used."""
+
+
 class CpuBackend:
     """The system's processor; its arrays are NumPy's, so that nothing has to be copied."""
 
@@ -124,11 +138,13 @@ class CpuBackend:
 
     def __init__(self, threads: int | None = None, schedule: str = "auto") -> None:
         self.threads = threads or cores()
-        self.traits = Traits("cpu", schedule_name(schedule, "cpu"), True, self.threads, WORTH_COMPILING)
+        compilers = min(COMPILERS, self.threads)
+        name, factor = schedule_name(schedule, "cpu"), self.threads / compilers
+        self.traits = Traits("cpu", name, True, self.threads, WORTH_COMPILING, waiting_factor=factor)
         self.pool = Pool(self.threads)
         self.linalg: Linalg = HostLinalg(self)
         self.communicator: Communicator = SingleRank()
-        self._compilers = Background(min(8, self.threads), "cuanto-compile", finish_running=False)
+        self._compilers = Background(compilers, "cuanto-compile", finish_running=False)
         self._programs: dict[str, CpuProgram] = {}
         self._lock = threading.RLock()
 
@@ -183,6 +199,8 @@ class CpuBackend:
                     self._compilers.submit(load_pool)  # the pool is needed as well
                 patience = Patience.begin() if later else None
                 self._programs[source.hash] = CpuProgram(source, self._compilers, patience)
+            elif not later:
+                self._programs[source.hash].hurry()
             return self._programs[source.hash]
 
     def expect(self, classes: Sequence[Class]) -> None:
@@ -207,10 +225,16 @@ class CpuBackend:
         self.launch_all([Launch(program, items, arguments, scratch)])
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        """Run all kernels by one native call."""
-        native = [self._native(launch) for launch in launches if launch.items]
-        if not native:
-            return
+        """Run all kernels by one native call, and then those that had to be compiled, as they become ready."""
+        waiting = [launch for launch in launches if launch.items]
+        while waiting:
+            now, waiting = divide(waiting, lambda launch: launch.otherwise is None or _is_done(launch.program))
+            self._run_all([_compiled(launch) for launch in now])
+            if waiting:
+                _finish(waiting[0].program)
+
+    def _run_all(self, launches: Sequence[Launch]) -> None:
+        native = [self._native(launch) for launch in launches]
         with blas.threads(1) if any(self.compile(x.program.source).uses_blas for x in launches) else nullcontext():
             self.pool.run(native)
 
@@ -229,12 +253,7 @@ class CpuBackend:
             sums,
             0 if target is None else address(target),
             program.merge if launch.sums else 0,
-            {} if launch.better is None else {0: self._better(launch.better)},
         )
-
-    def _better(self, launches: Iterator[Launch | None]) -> Iterator[Variant | None]:
-        for launch in launches:
-            yield None if launch is None else self.compile(launch.program.source).variant(launch.arguments)
 
     def synchronize(self) -> None:
         """Launches are complete when they return."""
@@ -243,45 +262,52 @@ class CpuBackend:
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Run all kets of a few bras at a time, while the result rows of these bras are in the cache."""
-        launches, size = [], 0
-        for jobs in groups:
-            launches.append(self._batch(jobs))
-            size += sum(getattr(value, "nbytes", 0) for value in jobs[0].arguments.values())
-            size -= jobs[0].arguments["out"].nbytes
-            if size > PORTION_BYTES:
-                self.pool.run(launches)
-                launches, size = [], 0
-        if launches:
-            self.pool.run(launches)
+        portion, size = list[Sequence[Job]](), 0
+        with fixed_kernels():
+            for jobs in groups:
+                portion.append(jobs)
+                size += sum(getattr(value, "nbytes", 0) for value in jobs[0].arguments.values())
+                size -= jobs[0].arguments["out"].nbytes
+                if size > PORTION_BYTES:
+                    self._run_portion(portion)
+                    portion, size = [], 0
+            self._run_portion(portion)
 
-    def _batch(self, jobs: Sequence[Job]) -> NativeLaunch:
-        arguments = jobs[0].arguments
-        row_bytes = arguments["row_stride"] * arguments["out"].itemsize
-        grain = max(1, CACHE_BYTES // (row_bytes * arguments["rows"].shape[1]))
-        variants, better = [], {}
-        for k, job in enumerate(jobs):
-            first, later = self._choice(job)
-            variants.append(first)
-            if later is not None:
-                better[k] = later
-        return NativeLaunch(variants, jobs[0].bras, grain, better=better)
+    def _run_portion(self, groups: Sequence[Sequence[Job]]) -> None:
+        """Run jobs whose kernels are compiled, then the others as their kernels become ready."""
+        work = defaultdict[Class, float](float)
+        for job in chain.from_iterable(groups if self.traits.schedule == "auto" else ()):
+            work[_class(job)] += job.bras * job.kets * class_cost(*_class(job)).total(job.primitives, job.columns)
+        waiting = [[(job, self._special(job, work[_class(job)])) for job in jobs] for jobs in groups]
+        while waiting:
+            parts = [divide(jobs, lambda choice: choice[1] is None or _is_done(choice[1])) for jobs in waiting]
+            waiting = [later for _, later in parts if later]
+            self.pool.run([self._batch(now) for now, _ in parts if now])
+            if waiting:
+                _finish(waiting[0][0][1])
 
-    def _choice(self, job: Job) -> tuple[Variant, Iterator[Variant | None] | None]:
-        """The best kernel compiled so far, and a better one if it is being compiled."""
-        schedule = self._schedule(job)
-        special = self._straight_line(job, later=schedule != "lane") if schedule != "table" else None
-        if special is not None and (schedule == "lane" or special.ready):
-            return special.variant(job.arguments), None
-        better = None if special is None else self._better(when_ready(Launch(special, job.bras, job.arguments)))
-        return self._general(job), better
+    def _batch(self, jobs: Sequence[Choice]) -> NativeLaunch:
+        """Jobs of the same bras with their specialised kernels, or by the general one."""
+        first = jobs[0][0]
+        row_bytes = first.arguments["row_stride"] * first.arguments["out"].itemsize
+        grain = max(1, CACHE_BYTES // (row_bytes * first.arguments["rows"].shape[1]))
+        required = self.traits.schedule == "lane"  # its errors are raised
+        variants = [
+            special.variant(job.arguments) if special and (required or not special.failed) else self._general(job)
+            for job, special in jobs
+        ]
+        return NativeLaunch(variants, first.bras, grain)
 
-    def _schedule(self, job: Job) -> str:
-        """`lane`, `table`, or `auto`: the straight-line kernel once it is compiled."""
+    def _special(self, job: Job, work: float) -> CpuProgram | None:
+        """The straight-line kernel of a job whose class has so much `work`, None if the general one is used."""
         if self.traits.schedule != "auto":
-            return self.traits.schedule
-        cost = class_cost(job.operator, job.bra, job.ket, job.algorithm)
-        work = job.bras * job.kets * cost.total(job.primitives, job.columns)
-        return "auto" if unrolled("cpu", cost) and work > WORTH_COMPILING else "table"
+            return self._straight_line(job, later=False) if self.traits.schedule == "lane" else None
+        cost = class_cost(*_class(job))
+        if not unrolled("cpu", cost) or work <= WORTH_COMPILING:
+            return None
+        wait = is_worth_waiting(self, "integrals.worth_waiting", job.calls * work, cost.text_operations)
+        program = self._straight_line(job, later=not wait)
+        return program if uses_special(program, wait) else None
 
     def _straight_line(self, job: Job, later: bool) -> CpuProgram:
         """The straight-line kernel of a class, compiled in the background."""
@@ -290,12 +316,33 @@ class CpuBackend:
 
     def _general(self, job: Job) -> Variant:
         """The general kernel with the tables of the class."""
-        class_ = (job.operator, job.bra, job.ket, job.algorithm)
+        class_ = _class(job)
         known = class_tables(*class_, levels=False)
         tables = known.arguments(job.arguments["out"].dtype)
         tables["vectors"] = _vectors(known.programs[0], known.width * job.columns, job.kets)
         source = general_source("table", job.real_name, loops=by_loops(*class_))
         return self.compile(source).variant({**job.arguments, **tables})
+
+
+def _class(job: Job) -> Class:
+    return job.operator, job.bra, job.ket, job.algorithm
+
+
+def _is_done(program: Program) -> bool:
+    """Whether a compilation has ended, with or without success."""
+    return program.ready or program.failed
+
+
+def _finish(program: Program | None) -> None:
+    """Wait until a kernel is compiled or has failed."""
+    if program is not None:
+        with suppress(Exception):  # the general kernel is used instead
+            program.wait()
+
+
+def _compiled(launch: Launch) -> Launch:
+    """The launch, or its replacement if its kernel could not be compiled."""
+    return launch.otherwise() if launch.otherwise is not None and launch.program.failed else launch
 
 
 def _vectors(program: Tables, width: int, kets: int) -> int:

@@ -25,7 +25,7 @@ struct Variant {
 };
 
 struct Launch {
-    const Variant** variants;     // run one after the other on the items of a chunk; faster ones may replace them
+    const Variant** variants;     // run one after the other on the items of a chunk
     INDEX count;
     INDEX items, grain, scratch;  // scratch: bytes per thread
     INDEX sums;                   // numbers that a chunk adds to; 0: none
@@ -143,10 +143,6 @@ static void give_back(Job* job, double* sums) {
     pthread_mutex_unlock(&job->merging);
 }
 
-static const Variant* variant_of(const Launch* launch, INDEX i) {
-    return __atomic_load_n(launch->variants + i, __ATOMIC_ACQUIRE);
-}
-
 typedef double Eight __attribute__((vector_size(64), aligned(8)));
 
 static void add(double* to, const double* from, INDEX count) {
@@ -213,7 +209,7 @@ static void work_on(Job* job, double deadline, double late) {
         }
         if (sums && launch->sums && !launch->merge) memset(sums, 0, (size_t)launch->sums * sizeof(double));
         for (INDEX i = 0; i < launch->count; ++i) {
-            const Variant* variant = variant_of(launch, i);
+            const Variant* variant = launch->variants[i];
             variant->entry(variant->arguments, begin_of(launch, chunk), end_of(launch, chunk), scratch, sums);
         }
         if (sums) leave_sums(job, chunk, sums);
@@ -367,10 +363,6 @@ extern "C" int pool_run(Job* job, double slice) {
     }
     if (job->failed) return -1;
     return job->completed == job->chunks;
-}
-
-extern "C" void pool_replace(Job* job, INDEX launch, INDEX i, const Variant* variant) {
-    __atomic_store_n(job->launches[launch].variants + i, variant, __ATOMIC_RELEASE);
 }
 
 // Fraction of chunks that are done.

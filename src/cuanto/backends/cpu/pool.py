@@ -7,8 +7,8 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
@@ -45,8 +45,7 @@ class NativeLaunch:
     """Items in chunks of `grain`; kernels are run one after the other on each chunk.
 
     `scratch`: bytes per thread. `sums`: numbers per chunk, which are added to the array at the address `target` or
-    passed to the entry point `merge` with the arguments of the first kernel. `better`: iterators by the number of a
-    variant, polled for a replacement until they end; None: not yet.
+    passed to the entry point `merge` with the arguments of the first kernel.
     """
 
     variants: Sequence[Variant]
@@ -56,7 +55,6 @@ class NativeLaunch:
     sums: int = 0
     target: int = 0
     merge: int = 0
-    better: Mapping[int, Iterator[Variant | None]] = field(default_factory=dict)
 
     @cached_property
     def _addresses(self) -> Any:
@@ -96,7 +94,6 @@ def _library() -> ctypes.CDLL:
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "pool_job": (pointer, [ctypes.c_char_p, whole, whole]),
         "pool_run": (ctypes.c_int, [pointer, ctypes.c_double]),
-        "pool_replace": (None, [pointer, whole, whole, pointer]),
         "pool_progress": (ctypes.c_double, [pointer]),
         "pool_end": (None, [pointer]),
     }
@@ -117,16 +114,15 @@ class Pool:
 
     def run(self, launches: Sequence[NativeLaunch]) -> None:
         """Run all items of all launches, in any order; sums are added in the order of the chunks."""
+        if not launches:
+            return
         library, records = load_pool(), b"".join(launch.packed() for launch in launches)
         job = library.pool_job(records, len(launches), self.threads)
         if not job:
             raise MemoryError("no memory for a list of launches")
         try:
-            pending = {(k, i): better for k, launch in enumerate(launches) for i, better in launch.better.items()}
-            alive = _take_over(job, pending)
             last_report = time.monotonic()
             while (status := library.pool_run(job, SLICE)) == 0:
-                alive += _take_over(job, pending)
                 if time.monotonic() > last_report + PROGRESS_SECONDS:
                     last_report = time.monotonic()
                     report_progress(library.pool_progress(job))
@@ -134,18 +130,3 @@ class Pool:
             library.pool_end(job)
         if status < 0:
             raise MemoryError("no memory for the threads of a kernel: set CUANTO_THREADS to fewer")
-
-
-def _take_over(job: int, pending: dict[tuple[int, int], Iterator[Variant | None]]) -> list[Variant]:
-    """Replace variants by better ones that are ready; returns them, to be kept alive until the job is done."""
-    found = []
-    for index, better in list(pending.items()):
-        try:
-            variant = next(better)
-        except StopIteration:
-            del pending[index]
-            continue
-        if variant is not None:
-            found.append(variant)
-            load_pool().pool_replace(job, *index, variant.address)
-    return found

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs. The group kernel can compute every class immediately; straight-line kernels take over when compiled."""
+"""NVIDIA GPUs. The group kernel can compute every class immediately; straight-line kernels are used once compiled."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import tables
-from cuanto.backends.background import ready
+from cuanto.backends.background import failed, ready
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.compilers import compilers_for
-from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments
+from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments, compiled_first
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.start import prepare
 from cuanto.backends.exact_sums import separate_sums
 from cuanto.backends.linalg import DeviceLinalg
-from cuanto.errors import MissingDependencyError
+from cuanto.backends.tiers import fixed_kernels
+from cuanto.errors import CompilerError, MissingDependencyError
 from cuanto.kernels.build import GROUP_THREADS
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
@@ -83,6 +84,11 @@ class CudaProgram:
     def ready(self) -> bool:
         """Whether it has been compiled."""
         return self._binary is None or ready(self._binary)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be compiled."""
+        return self._binary is not None and failed(self._binary)
 
     def wait(self) -> None:
         """Wait until it is compiled."""
@@ -212,16 +218,16 @@ class CudaBackend:
         """Run on several streams, so that small launches overlap; a single one runs on the current stream."""
         launches, sums = separate_sums(launches, self)
         if len(launches) == 1:
-            one = launches[0]
-            self.launch(one.program, one.items, one.arguments, one.scratch)
+            self._start(launches[0])
         else:
             self._concurrently([launches])
         for some, target in sums:
             some.add_to(target)
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
-        """Run jobs with the best kernels compiled so far, on several streams."""
-        self._concurrently([self._launch_of(job) for job in group] for group in groups)
+        """Run jobs on several streams."""
+        with fixed_kernels():
+            self._concurrently([self._launch_of(job) for job in group] for group in groups)
 
     def _concurrently(self, groups: Iterable[Sequence[Launch]]) -> None:
         """Run on several streams; the current one waits for them, so that freed memory is not reused too early."""
@@ -229,7 +235,7 @@ class CudaBackend:
         keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
         try:
-            for launches in groups:
+            for launches in compiled_first(groups):
                 keep.append(launches)
                 copied = current.record(event(disable_timing=True))
                 for n, launch in enumerate(launches):
@@ -237,10 +243,19 @@ class CudaBackend:
                     if n < len(self._streams):
                         used[id(stream)] = stream
                         stream.wait_event(copied)
-                    self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
+                    self._start(launch, stream)
         finally:
             for stream in used.values():
                 current.wait_event(stream.record(event(disable_timing=True)))
+
+    def _start(self, launch: Launch, stream: Any = None) -> None:
+        """Start a launch, or its replacement if its kernel does not compile."""
+        if launch.otherwise is not None:
+            try:
+                self._function(launch.program.source)
+            except CompilerError:
+                launch = launch.otherwise()
+        self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
 
     def synchronize(self) -> None:
         """Wait for the current stream."""

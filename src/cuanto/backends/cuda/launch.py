@@ -5,9 +5,9 @@ This module does not import CuPy, because the `simt` backend uses it as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from cuanto import tuning
 from cuanto.backends.base import Backend, Job, Launch
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
+from cuanto.backends.tiers import divide, is_worth_waiting, uses_special
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
 from cuanto.kernels.build import general_source
@@ -42,6 +43,17 @@ def cast_arguments(source: Source, items: int, values: Mapping[str, Any]) -> lis
 def blocks_of(source: Source, items: int) -> int:
     """Number of thread blocks of a launch."""
     return -(-items // source.per_block)
+
+
+def compiled_first(groups: Iterable[Sequence[Launch]]) -> Iterator[list[Launch]]:
+    """The same launches; those that can wait for the compilation of their kernels come last."""
+    waiting = list[Launch]()
+    for launches in groups:
+        now, later = divide(launches, lambda launch: launch.otherwise is None or launch.program.ready)
+        waiting += later
+        yield now
+    if waiting:
+        yield waiting
 
 
 def _casts(arguments: Arguments) -> list[tuple[Callable[[Any], Any] | None, str]]:
@@ -72,7 +84,7 @@ class JobLaunches:
         self._tables = GroupTables(backend.to_device)
 
     def __call__(self, job: Job) -> Launch:
-        """The launch of a job with the best kernel compiled so far."""
+        """The launch of a job by the kernel that the calculation has chosen for its class."""
         schedule = self._backend.traits.schedule
         # decided before `kind_of(job)`, which may take seconds
         if schedule in BLOCK_SCHEDULES and job.operator == "coulomb" and not job.bra.hermite:
@@ -80,16 +92,18 @@ class JobLaunches:
         kind = kind_of(job)
         if schedule == "auto" and kind.blocks:
             return self._blocks(job, "quartet_block")
-        if schedule == "thread" or (schedule == "auto" and kind.straight and self._worth_compiling(job)):
-            program = self._backend.compile(kind.source(job.real_name), later=schedule == "auto")
-            if schedule == "thread" or program.ready:
+        work = job.bras * job.kets * kind.cost.total(job.primitives, job.columns)
+        worth_compiling = kind.straight and work > self._backend.traits.worth_compiling
+        if schedule == "thread" or (schedule == "auto" and worth_compiling):
+            wait = is_worth_waiting(
+                self._backend, "integrals.worth_waiting", job.calls * work, kind.cost.text_operations
+            )
+            program = self._backend.compile(kind.source(job.real_name), later=schedule == "auto" and not wait)
+            if schedule == "thread" or uses_special(program, wait):
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
-                return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras})
+                otherwise = None if schedule == "thread" or program.ready else partial(self._groups, job)
+                return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras}, otherwise=otherwise)
         return self._groups(job)
-
-    def _worth_compiling(self, job: Job) -> bool:
-        work = job.bras * job.kets * kind_of(job).cost.total(job.primitives, job.columns)
-        return work > self._backend.traits.worth_compiling
 
     def _groups(self, job: Job) -> Launch:
         """Launch the general kernel: the threads of a block share the work of a few kets, following index tables."""

@@ -18,6 +18,7 @@ from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.arrays import MEMORY, DeviceArray, DeviceModule, SimtLibrary
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
+from cuanto.backends.tiers import fixed_kernels
 from cuanto.kernels.spec import schedule_name
 from cuanto.kernels.text import Source
 
@@ -31,6 +32,7 @@ class SimtProgram:
     """A kernel, compiled at its first launch."""
 
     ready = True
+    failed = False
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -119,7 +121,8 @@ class SimtBackend:
 
     def run(self, groups: Iterable[Sequence[Job]]) -> None:
         """Run the jobs one after the other."""
-        self.launch_all([self._launch_of(job) for job in chain.from_iterable(groups)])
+        with fixed_kernels():
+            self.launch_all([self._launch_of(job) for job in chain.from_iterable(groups)])
 
     def synchronize(self) -> None:
         """No effect: launches are complete when they return."""
