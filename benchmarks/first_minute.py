@@ -129,7 +129,7 @@ def measure(name: str, options: Any, sources: dict[str, Any]) -> dict[str, Any]:
     # cuanto's helper process, which compiles kernels for later calculations, may still write to the folder at the end
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         cold = run(name, options.backend, Path(folder), not options.plain)
-        again = options.repeat and "error" not in cold
+        again = options.repeat and name not in options.first_only and "error" not in cold
         warm = run(name, options.backend, Path(folder), False, options.repeat) if again else {}
         full = run(name, options.backend, Path(folder), not options.plain) if again else {}
     for record in (cold, warm, full):
@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument(
         "--repeat", type=int, default=1, help="number of warm calculations; 0: run only the first process"
     )
+    parser.add_argument("--first-only", nargs="+", default=[], metavar="CASE", help="of these, only the first process")
     parser.add_argument("--plain", action="store_true", help="without samples of the stack")
     parser.add_argument("--json", help="write the result here")
     parser.add_argument("--sources", help="write the texts of all kernels here (json.gz)")
@@ -193,7 +194,7 @@ def main() -> None:
         print(f"import, context, product, eigenvalues without cuanto: {record['bare']}")
     sources: dict[str, Any] = {}
     record["cases"] = {}
-    for name in options.cases or [name for name in CASES if name != "taxol"]:
+    for name in [*options.cases, *options.first_only] or [name for name in CASES if name != "taxol"]:
         record["cases"][name] = measure(name, options, sources)
         save(options.json, record)
     if options.sources:

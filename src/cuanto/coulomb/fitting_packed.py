@@ -102,6 +102,11 @@ class PairParts:
         return sum((group.last - group.first) * len(group.q) for group in self.groups)
 
     @property
+    def widest(self) -> int:
+        """Largest number of functions of a group."""
+        return max(group.last - group.first for group in self.groups)
+
+    @property
     def gathered_rows(self) -> int:
         """Largest number of rows that are copied together, also if some parts are recomputed."""
         most = max(len(q) for q in self.partners.q)
