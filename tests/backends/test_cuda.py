@@ -93,7 +93,7 @@ def test_the_gpu_is_chosen_where_there_is_one() -> None:
     assert isinstance(integrals.overlap(basis), get_backend("cuda").xp.ndarray)
 
 
-def test_special_kernels_take_over(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+def test_special_kernels_are_used_by_later_calls(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     """The first call uses only the general kernel; kernels compiled meanwhile are used by the next call and process."""
     monkeypatch.setattr(cuda, "WORTH_COMPILING", 0.0)
     _, basis, aux = bases("water_01")

@@ -123,7 +123,7 @@ def test_small_jobs_use_the_general_kernel_only(watch: Watch, folder: Path) -> N
 
 
 @pytest.mark.usefixtures("much_work")
-def test_specialised_kernels_take_over(watch: Watch, folder: Path) -> None:
+def test_specialised_kernels_are_used_by_later_calls(watch: Watch, folder: Path) -> None:
     backend = CpuBackend(threads=2)
     first = integrals.overlap(BASIS, backend=backend)
     assert_right(first)

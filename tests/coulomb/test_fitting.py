@@ -150,7 +150,7 @@ DIRECT = 1e-10
         *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in SOME),
     ],
 )
-def test_j_engine_equals_three_centrein_memory(name: str, device: str) -> None:
+def test_j_engine_equals_integrals_in_memory(name: str, device: str) -> None:
     basis, aux = bases(name)
     _, D_spq = random_orbitals(basis.nbf, 20, spins=3)
     fit = FittedJK(basis, aux, backend=backend(device), kind="j")

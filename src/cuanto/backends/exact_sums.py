@@ -37,12 +37,12 @@ class ExactSums:
 
 def separate_sums(launches: Sequence[Launch], backend: Backend) -> tuple[list[Launch], list[tuple[ExactSums, Any]]]:
     """The same launches, with exact sums in the place of arrays that they add to; and these sums with their arrays."""
-    found, changed = dict[int, tuple[ExactSums, Any]](), []
+    found, changed = dict[tuple[int, int], tuple[ExactSums, Any]](), []
     for launch in launches:
         if launch.sums and SUMS[0] in launch.program.source.arguments:
             target = launch.arguments[launch.sums]
-            place = backend.address(target)
-            if place not in found or found[place][1].size < target.size:
+            place = backend.address(target), target.size
+            if place not in found:
                 found[place] = ExactSums(backend, target.shape), target
             launch = replace(launch, arguments={**launch.arguments, "sums": found[place][0].numbers})
         changed.append(launch)

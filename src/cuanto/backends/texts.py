@@ -1,12 +1,13 @@
 """Straight-line kernels whose texts are generated in the background, unless they are on the disk.
 
 Counting the operations of a class and generating its text takes up to a tenth of a second, for dozens of classes. A
-calculation does not wait for that: it uses a general kernel meanwhile. With texts and kernels in the cache everything
-is decided at once, so that the same input gives the same bits.
+calculation uses a general kernel instead, unless the class is worth waiting for (`tiers.py`). With texts and kernels
+in the cache everything is decided at once, so that the same input gives the same bits.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -20,6 +21,17 @@ from cuanto.kernels.spec import KernelSpec
 Request = Future[Program | None]
 _background = Background(1, "cuanto-text", finish_running=False)
 _requests: WeakKeyDictionary[Any, dict[KernelSpec, Request]] = WeakKeyDictionary()
+
+
+def _begin_again() -> None:
+    """Forget requests in a forked process, which has none of the threads that would answer them."""
+    global _background
+    _background = Background(1, "cuanto-text", finish_running=False)
+    _requests.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
 
 
 def request_kernel(backend: Backend, spec: KernelSpec, worthwhile: Callable[[], bool], later: bool = True) -> Request:

@@ -185,7 +185,8 @@ SCHEDULES = {
     "cpu": Schedule(("rows",), "blocks", FUNCTIONS["cpu"], NativeRows),
     "cuda": Schedule(("blocks", "rows", "packed"), "packed", FUNCTIONS["cuda"], GroupedRows),
 }
-"""Schedules by the language of kernels. A GPU needs few calls; it uses rows, then packed rows, if blocks do not fit."""
+"""Schedules by the language of kernels. A GPU needs few calls, which blocks have; if they do not fit, it uses the
+storage whose passes take least time."""
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,9 @@ class Group(NamedTuple):
     q: Ints
 
 
-def group_functions(partners: Sequence[Ints], most_rows: int) -> list[Group]:
-    """Groups of consecutive functions with the same partners, or with at most `most_rows` rows together."""
+def group_functions(partners: Sequence[Ints], most_rows: int, most_functions: int) -> list[Group]:
+    """Groups of at most `most_functions` consecutive functions with the same partners, or with at most `most_rows` rows
+    together."""
     groups: list[Group] = []
     used = 0  # rows of the last group that are not empty
     for p, mine in enumerate(partners):
@@ -65,7 +66,7 @@ def group_functions(partners: Sequence[Ints], most_rows: int) -> list[Group]:
             first, _, q = groups[-1]
             count = p - first + 1
             same = np.array_equal(q, mine)
-            if same or count * max(len(q), len(mine)) <= most_rows:
+            if count <= most_functions and (same or count * max(len(q), len(mine)) <= most_rows):
                 union = q if same else np.union1d(q, mine)
                 rows = count * len(union)
                 if (same and count <= GATHERED) or (rows <= most_rows and rows <= PADDING * (used + len(mine))):
@@ -85,7 +86,7 @@ class PairParts:
     part_p: Ints
     naux: int
 
-    @property
+    @cached_property
     def rows(self) -> tuple[int, ...]:
         """Pairs p >= q of each part."""
         p, q, part = self._entries()
@@ -94,7 +95,7 @@ class PairParts:
     @cached_property
     def groups(self) -> list[Group]:
         """Functions whose rows are copied together if all parts are stored."""
-        return group_functions(self.partners.q, self._most_rows)
+        return group_functions(self.partners.q, self._most_rows, len(self.part_p))
 
     @property
     def places(self) -> int:
@@ -103,7 +104,7 @@ class PairParts:
 
     @property
     def widest(self) -> int:
-        """Largest number of functions of a group."""
+        """Largest number of functions of a group, also if some parts are recomputed."""
         return max(group.last - group.first for group in self.groups)
 
     @property
@@ -125,7 +126,7 @@ class PairParts:
         p, q = p[selected], q[selected]
         keys = (p * n + q)[p >= q]  # ascending, because p and the partners of each p are
         starts, put = range_starts(np.bincount(p, minlength=n)), backend.to_device
-        found = group_functions([q[starts[k] : starts[k + 1]] for k in range(n)], self._most_rows)
+        found = group_functions([q[starts[k] : starts[k + 1]] for k in range(n)], self._most_rows, self.widest)
         rows = [_rows_of_group(group, keys, n) for group in found]
         row, partner = put(np.concatenate(rows)), put(np.concatenate([group.q for group in found]))
         at, begin = range_starts([len(some) for some in rows]), range_starts([len(group.q) for group in found])

@@ -1,10 +1,10 @@
 """The choice of a kernel for the integrals of a list of quartets on a GPU.
 
 Straight-line kernels, with one thread per quartet, are used for classes of low momenta if they are compiled when a
-calculation begins, or worth waiting for (`backends.tiers`), unless quartets have many primitives, which a single thread
-would have to sum. Otherwise one kernel for all classes, with a
-block of threads per quartet, is used (`kernels/md_list.py`). It needs the Hermite expansions of all primitives; where
-these do not fit into memory, index tables are used.
+calculation first needs them, or worth waiting for (`backends.tiers`), unless quartets have many primitives, which a
+single thread would have to sum. Otherwise one kernel for all classes, with a block of threads per quartet, is used
+(`kernels/md_list.py`). It needs the Hermite expansions of all primitives; where these do not fit into memory, index
+tables are used.
 """
 
 from __future__ import annotations

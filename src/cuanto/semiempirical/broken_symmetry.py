@@ -88,7 +88,8 @@ def settle(
             if not last.converged:
                 yield last
     if image is not state and (last is state or not last.converged or last.energy > state.energy + MIN_GAIN):
-        notes[-1] += ", but not converged: the one found first is kept"
+        reason = "higher in the end" if last is not state and last.converged else "not converged"
+        notes[-1] += f", but {reason}: the one found first is kept"
         last = replace(state, iteration=last.iteration)
     yield last
 
@@ -102,18 +103,23 @@ def choose_image(problem: Problem, layout: Layout, R_ax: Array, state: State) ->
     own, *others = images(layout, R_ax, backend.to_host(state.D_spq))
     if not others:
         return state, ""
-    C_spm, states = backend.to_host(state.C_spm), {own: state}
-    for image in others:
+    C_spm = backend.to_host(state.C_spm)
+
+    def state_of(image: Image) -> State:
+        if image is own:
+            return state
         rotated = backend.to_device(rotate_orbitals(layout, image.operation, C_spm))
         point = (frame.coefficients(rotated, frame.X_pm), state.eps_sm, "image")
-        states[image] = evaluate(problem, ExtrapolationStep(problem), point).state
-    first = states[reduce(lambda best, one: one if one.precedes(best) else best, states)]
-    lowest, highest = (bound(states.values(), key=lambda one: one.energy) for bound in (min, max))
-    is_first = first.energy < lowest.energy + MIN_GAIN
+        return evaluate(problem, ExtrapolationStep(problem), point).state
+
+    energies = {image: float(state_of(image).energy) for image in (own, *others)}
+    first = reduce(lambda best, one: one if one.precedes(best) else best, energies)
+    lowest, highest = (bound(energies, key=energies.__getitem__) for bound in (min, max))
+    is_first = energies[first] < energies[lowest] + MIN_GAIN
     chosen = "the first in order of charges and bond orders" if is_first else "the lowest"
-    spread = highest.energy - lowest.energy
-    note = f"broken symmetry: {len(states)} equivalent states, energies within {spread:.1e} Hartree; {chosen} taken"
-    return first if is_first else lowest, note
+    spread = energies[highest] - energies[lowest]
+    note = f"broken symmetry: {len(energies)} equivalent states, energies within {spread:.1e} Hartree; {chosen} taken"
+    return state_of(first if is_first else lowest), note
 
 
 def images(layout: Layout, R_ax: Array, D_spq: Array) -> list[Image]:

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs. The group kernel can compute every class immediately; straight-line kernels are used once compiled."""
+"""NVIDIA GPUs. The group kernel can compute every class at once; straight-line kernels, once compiled, are faster."""
 
 from __future__ import annotations
 
@@ -218,7 +218,8 @@ class CudaBackend:
         """Run on several streams, so that small launches overlap; a single one runs on the current stream."""
         launches, sums = separate_sums(launches, self)
         if len(launches) == 1:
-            self._start(launches[0])
+            one = self._compiled(launches[0])
+            self.launch(one.program, one.items, one.arguments, one.scratch)
         else:
             self._concurrently([launches])
         for some, target in sums:
@@ -235,7 +236,8 @@ class CudaBackend:
         keep = []  # arguments live until the current stream waits for the kernels
         turn, used = cycle(self._streams), {}
         try:
-            for launches in compiled_first(groups):
+            for chosen in compiled_first(groups):
+                launches = [self._compiled(launch) for launch in chosen]
                 keep.append(launches)
                 copied = current.record(event(disable_timing=True))
                 for n, launch in enumerate(launches):
@@ -243,19 +245,19 @@ class CudaBackend:
                     if n < len(self._streams):
                         used[id(stream)] = stream
                         stream.wait_event(copied)
-                    self._start(launch, stream)
+                    self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
         finally:
             for stream in used.values():
                 current.wait_event(stream.record(event(disable_timing=True)))
 
-    def _start(self, launch: Launch, stream: Any = None) -> None:
-        """Start a launch, or its replacement if its kernel does not compile."""
+    def _compiled(self, launch: Launch) -> Launch:
+        """The launch, or its replacement if its kernel does not compile."""
         if launch.otherwise is not None:
             try:
                 self._function(launch.program.source)
             except CompilerError:
-                launch = launch.otherwise()
-        self.launch(launch.program, launch.items, launch.arguments, launch.scratch, stream)
+                return launch.otherwise()
+        return launch
 
     def synchronize(self) -> None:
         """Wait for the current stream."""

@@ -28,7 +28,8 @@ KERNEL(THREADS) ENTRY(PARAMETERS) {
         const INDEX ket = item % blocks * lanes + w.lane;
         const INDEX primitives = ket_first[ket / BLOCK + 1] - ket_first[ket / BLOCK];
         work.quartet(b, ket, primitives, [&](int q) {
-            return GroupStore{BraRows(rows + (b * columns + q) * bra_functions, bra_functions), cols + ket, kets, out, row_stride,
+            const BraRows mine(rows + (b * columns + q) * bra_functions, bra_functions);
+            return GroupStore{mine, cols + ket, kets, out, row_stride,
                               last.component_step() * component_stride, last.ket_step(), ket < kets};
         }, w);
     }

@@ -69,8 +69,9 @@ FN void vrow4(const REAL* table, VEC offset, VEC* column) {
     UNROLL for (int j = 0; j < 4; ++j) column[j] = __ldg(row + j);
 }
 
-// Sums to which threads add in any order, with the same digits every time: whole numbers, which need no rounding. Each sum
-// consists of two of them, in units of 2^-6 and 2^-46; what is too large, or not a number, makes the sum no number (add_sums.cuh).
+// Sums to which threads add in any order, with the same digits every time: whole numbers, which need no rounding. Each
+// sum consists of two of them, in units of 2^-6 and 2^-46; what is too large, or not a number, makes the sum no number
+// (add_sums.cuh).
 typedef unsigned long long WORD;
 #define COARSE 64.0
 #define FINE 70368744177664.0
