@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends import texts
 from cuanto.backends.base import Job
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.integrals.engine import Engine
@@ -95,3 +96,14 @@ def test_an_error_stops_all_threads(
         with pytest.raises(KeyboardInterrupt):
             cuanto.integrals.nuclear(basis, molecule, backend=backend)
     np.testing.assert_array_equal(cuanto.integrals.nuclear(basis, molecule, backend=backend), good)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_texts_are_generated_in_a_forked_process() -> None:
+    """The thread that generates them does not exist there: it is started again."""
+    texts._background.submit(int).result(timeout=20)  # starts the thread
+    child = os.fork()
+    if not child:
+        done = texts._background.submit(lambda: 7)
+        os._exit(0 if done.result(timeout=20) == 7 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

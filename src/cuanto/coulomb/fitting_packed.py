@@ -251,8 +251,10 @@ class PackedRows(FittedTensor):
         recomputed = sum(len(pairs.keys) for pairs, _ in self._recomputed)
         solve_rows = len(self._slices) == 1 and recomputed < self.n * len(C_iq)
         calls = ITERATIONS * len(self._recomputed) * len(self._slices)
+        rows: Any = None
         for pairs, bras in self._recomputed:
             for part, kets in self._slices:
+                del rows  # as in `_transform`
                 rows = self._buffer(len(pairs.keys) + 1, part.stop - part.start)
                 rows[...] = 0.0
                 self.integrals.fill(rows, bras, kets, calls)
@@ -265,7 +267,9 @@ class PackedRows(FittedTensor):
     def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
         """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""
         matmul = self.backend.xp.matmul
+        B_pqP: Any = None
         for first, last, row, q in pairs.groups:
+            del B_pqP  # otherwise its memory would be kept if the next group needs more
             B_pqP, C_iq_near = self._gather(B_rP, row), C_iq.take(q, axis=1)
             if last - first > 1:
                 B_pqP = B_pqP.reshape(last - first, -1, B_pqP.shape[1])

@@ -84,9 +84,9 @@ class Compilers:
             future.result()
 
     def finish(self) -> None:
-        """Wait for every kernel requested so far."""
+        """Wait for every kernel requested so far, whether it compiles or not."""
         for future in list(self._futures.values()):
-            future.result()
+            future.exception()
 
     def _running_helper(self) -> Helper:
         if self._helper is None:
