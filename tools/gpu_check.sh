@@ -44,8 +44,12 @@ run_part() {
       files=$(grep -lE "mark\.gpu|^from (${helpers}) import|^import (${helpers})\$" ${TESTS:-tests/*/test_*.py})
       local workers=()
       if python3 -c 'import xdist' 2>/dev/null; then workers=(-n "$JOBS"); fi
+      # Every result is written at once, so that a time limit does not hide which tests failed.
       # shellcheck disable=SC2086
-      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -q -m gpu -p no:cacheprovider -p no:benchmark --durations=15 --junitxml="$OUT/gpu_tests.xml" "${workers[@]}" $files
+      OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 -m pytest -v -m gpu -p no:cacheprovider -p no:benchmark --durations=15 --junitxml="$OUT/gpu_tests.xml" "${workers[@]}" $files >"$OUT/gpu_tests.log" 2>&1
+      local code=$?
+      grep -v PASSED "$OUT/gpu_tests.log"
+      return $code
       ;;
     sanitize)
       compute-sanitizer --tool memcheck --error-exitcode 9 --print-limit 20 python3 tools/run_kernels.py
