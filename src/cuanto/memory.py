@@ -27,7 +27,7 @@ T = TypeVar("T")
 class StorePlan:
     """Whether some data (`what`) are `stored`: `needed` bytes of the `limit`; `complete`: all of them were counted.
 
-    `kept`: bytes of the part that is stored, if not all of them are.
+    `kept`: bytes that are stored, of all data or of a part.
     """
 
     what: str

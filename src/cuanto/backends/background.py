@@ -24,7 +24,7 @@ def ready(future: Future[Any]) -> bool:
 
 
 def failed(future: Future[Any]) -> bool:
-    """Whether there will be no result."""
+    """Whether a call failed or was cancelled."""
     return future.done() and not ready(future)
 
 

@@ -144,7 +144,7 @@ class Program(Protocol):
 
     @property
     def failed(self) -> bool:
-        """Whether it could not be compiled."""
+        """Whether the compiler reported an error."""
 
     def wait(self) -> None:
         """Wait until it is compiled; compiler errors are raised here."""
@@ -156,8 +156,9 @@ class Launch:
 
     `scratch`: bytes of fast memory per worker (a thread of the CPU, a block of threads of a GPU).
     `grain`: items per chunk on the CPU (0: as many as balance the work).
-    `sums`: name of the argument, an array of doubles, to which items add; the CPU adds chunks in a fixed order, from
-    `sums_size` numbers per chunk if the kernel has its own merge function (`Source.merge`).
+    `sums`: name of the argument, an array of doubles, to which items add; a GPU adds exactly (`exact_sums`), the CPU
+    adds chunks in a fixed order, from `sums_size` numbers per chunk if the kernel has its own merge function
+    (`Source.merge`).
     `otherwise`: makes a launch of the same work by another kernel, for one that may turn out not to compile. While a
     kernel with such a replacement is being compiled, other launches are run first.
     """

@@ -9,7 +9,7 @@ specialised one only by later calculations. With all kernels in the cache the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -53,6 +53,12 @@ def uses_special(program: Program, worth_waiting: bool) -> bool:
     """Whether the calculation uses a specialised kernel, which it may have to wait for, instead of the general one."""
     chosen = choose_once(program.source.hash, lambda: program.ready or worth_waiting)
     return chosen and not program.failed
+
+
+def finish(program: Program) -> None:
+    """Wait until the compilation of a kernel has ended; after an error the general kernel is used."""
+    with suppress(Exception):
+        program.wait()
 
 
 def is_worth_waiting(backend: Backend, name: str, work: float, text: float) -> bool:

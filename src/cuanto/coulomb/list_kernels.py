@@ -10,7 +10,6 @@ tables are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -22,9 +21,8 @@ from cuanto import tuning
 from cuanto.backends.base import Backend, Class, Job, Program, real_name
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
 from cuanto.backends.programs import is_cached
-from cuanto.backends.tiers import ITERATIONS, choose_once, is_worth_waiting, uses_special
+from cuanto.backends.tiers import ITERATIONS, choose_once, finish, is_worth_waiting, uses_special
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass
-from cuanto.errors import CompilerError
 from cuanto.kernels import md_list
 from cuanto.kernels.abi import BLOCK
 from cuanto.kernels.build import LIST_THREADS, choose_algorithm, general_source
@@ -201,8 +199,7 @@ class ListKernels:
 def _is_used(straight: Program, wait: bool) -> bool:
     """Whether the calculation uses a straight-line kernel; waits for it if necessary."""
     if uses_special(straight, wait):
-        with suppress(CompilerError):
-            straight.wait()
+        finish(straight)
     return uses_special(straight, wait)
 
 

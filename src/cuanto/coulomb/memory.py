@@ -18,7 +18,7 @@ from cuanto.memory import MIB, Budget
 STORED_SHARE = 0.5
 """Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
 COLUMNS = 32
-"""Orbitals that molecules with fewer are assumed to have: unrestricted and projected ones need not be occupied."""
+"""Smallest number of orbitals to plan for: guesses may have more than are occupied."""
 FEW_COLUMNS = 16
 """Smallest number of columns to which a plan is reduced in order to store more integrals: products are slow with
 fewer."""

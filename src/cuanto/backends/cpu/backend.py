@@ -12,7 +12,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any
@@ -32,7 +32,7 @@ from cuanto.backends.host import main_memory
 from cuanto.backends.linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import finish_texts
-from cuanto.backends.tiers import divide, fixed_kernels, is_worth_waiting, uses_special
+from cuanto.backends.tiers import divide, finish, fixed_kernels, is_worth_waiting, uses_special
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source, source_of, unrolled
 from cuanto.kernels.schedule.loops import by_loops
@@ -75,7 +75,7 @@ class CpuProgram:
 
     @property
     def failed(self) -> bool:
-        """Whether it could not be compiled."""
+        """Whether the compiler reported an error."""
         return failed(self._library)
 
     def _request(self) -> Future[ctypes.CDLL]:
@@ -231,7 +231,7 @@ class CpuBackend:
             now, waiting = divide(waiting, lambda launch: launch.otherwise is None or _is_done(launch.program))
             self._run_all([_compiled(launch) for launch in now])
             if waiting:
-                _finish(waiting[0].program)
+                finish(waiting[0].program)
 
     def _run_all(self, launches: Sequence[Launch]) -> None:
         native = [self._native(launch) for launch in launches]
@@ -283,8 +283,8 @@ class CpuBackend:
             parts = [divide(jobs, lambda choice: choice[1] is None or _is_done(choice[1])) for jobs in waiting]
             waiting = [later for _, later in parts if later]
             self.pool.run([self._batch(now) for now, _ in parts if now])
-            if waiting:
-                _finish(waiting[0][0][1])
+            if waiting and (special := waiting[0][0][1]) is not None:
+                finish(special)
 
     def _batch(self, jobs: Sequence[Choice]) -> NativeLaunch:
         """Jobs of the same bras with their specialised kernels, or by the general one."""
@@ -331,13 +331,6 @@ def _class(job: Job) -> Class:
 def _is_done(program: Program) -> bool:
     """Whether a compilation has ended, with or without success."""
     return program.ready or program.failed
-
-
-def _finish(program: Program | None) -> None:
-    """Wait until a kernel is compiled or has failed."""
-    if program is not None:
-        with suppress(Exception):  # the general kernel is used instead
-            program.wait()
 
 
 def _compiled(launch: Launch) -> Launch:

@@ -87,7 +87,7 @@ class CudaProgram:
 
     @property
     def failed(self) -> bool:
-        """Whether it could not be compiled."""
+        """Whether the compiler reported an error."""
         return self._binary is not None and failed(self._binary)
 
     def wait(self) -> None:
