@@ -406,13 +406,21 @@ def test_device_arrays_compute_like_numpys() -> None:
         (np.sqrt(there)[there > 2.0], np.sqrt(here)[here > 2.0]),
         (there[xp.asarray([1, 0])], here[::-1]),
         (xp.linalg.eigh(there @ there.T)[0], np.linalg.eigh(here @ here.T)[0]),
-        (np.float64(2.0) * there.sum(), 2.0 * here.sum()),
+        (2.0 * there.sum(), 2.0 * here.sum()),
     ]
     for found, expected in pairs:
         assert isinstance(found, xp.ndarray)
         np.testing.assert_array_equal(backend.to_host(found), expected)
     assert int(there[1, 0]) == 3 and there[1, 1].item() == 4.0 and bool(there[0, 0] == 0.0)
     assert [len(row) for row in there] == [3, 3] and "DeviceArray" in repr(there)
+
+
+def test_numpy_numbers_on_the_left_are_refused() -> None:
+    """CuPy imports SciPy for them, which takes 0.3 s."""
+    there = SimtBackend().to_device(np.ones(2))
+    assert (there * np.float64(2.0)).get().tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match="float"):
+        np.float64(2.0) * there
 
 
 def test_views_share_device_memory() -> None:

@@ -123,10 +123,10 @@ def rotate_by_factors(C: Any, X: Any, xp: Any, linalg: Linalg) -> Any:
 
 def rotate_slightly(C: Any, X: Any, xp: Any, product: Product = matmul) -> Any:
     """Rotated orbitals, orthonormal to third order, by products alone: for angles with a norm below `SMALL_NORM`."""
-    mid, half = X.shape[-2], X.dtype.type(0.5)
+    mid = X.shape[-2]
     C_o, C_v, X_vo = C[..., :mid], C[..., mid:], transpose(X)
     empty, occupied = product(C_o, X), product(C_v, X_vo)
-    parts = [C_o + (occupied - half * product(empty, X_vo)), C_v - (empty + half * product(occupied, X))]
+    parts = [C_o + (occupied - 0.5 * product(empty, X_vo)), C_v - (empty + 0.5 * product(occupied, X))]
     return xp.concatenate(parts, axis=-1)
 
 

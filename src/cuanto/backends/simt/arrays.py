@@ -92,6 +92,8 @@ class DeviceArray(NDArrayOperatorsMixin):
         raise TypeError("a device array is not converted to a host array implicitly: use backend.to_host")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if isinstance(inputs[0], np.generic):
+            raise TypeError("a NumPy number on the left of an array makes CuPy import SciPy (0.3 s): use a float")
         out = options.get("out")
         result = _call(getattr(ufunc, method), inputs, options)
         return result if out is None else out[0]
