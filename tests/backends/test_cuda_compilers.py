@@ -72,13 +72,15 @@ def test_the_helper_makes_kernels_of_classes_for_later_processes(queue: Compiler
     """It compiles those of (pp|ss), but none for (dd|dd), whose straight-line code would be too long."""
     p, s, d = (Shells((l, l)) for l in (1, 0, 2))
     for _ in range(2):  # the second request is the same
-        queue.expect(("coulomb", p, s, "hgp"), 1, "double")
-        queue.expect(("coulomb", d, d, "hgp"), 1, "double")
+        queue.expect(("coulomb", p, s, "hgp"), 1, "double", "list")
+        queue.expect(("coulomb", p, s, "hgp"), 1, "double", "store")
+        queue.expect(("coulomb", d, d, "hgp"), 1, "double", "list")
     queue.finish()
     assert is_cached("coulomb", p, s, "hgp", levels=True) and is_cached("coulomb", d, d, "hgp", levels=True)
-    source = Kind("coulomb", p, s, "hgp", 1).list_source("double")
-    assert queue.path(source).exists() and Compilers(ARCHITECTURE).request(source) is None
-    assert len(list(disk.cache_folder().glob("*.cubin"))) == 1
+    for consumer in ("list", "store"):
+        source = Kind("coulomb", p, s, "hgp", 1).source("double", consumer)
+        assert queue.path(source).exists() and Compilers(ARCHITECTURE).request(source) is None
+    assert len(list(disk.cache_folder().glob("*.cubin"))) == 2
 
 
 def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(

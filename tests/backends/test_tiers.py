@@ -23,6 +23,7 @@ import pytest
 
 from bundle import Planner
 from cuanto import integrals
+from cuanto.backends import kinds
 from cuanto.backends.background import Background
 from cuanto.backends.cpu import backend as cpu
 from cuanto.backends.cpu import compiler, pool
@@ -328,21 +329,28 @@ def test_a_gpu_compiles_kernels_for_large_jobs_only() -> None:
 
 
 @pytest.mark.parametrize("wait", [False, True])
-def test_a_calculation_on_a_gpu_keeps_its_kernels(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_calculation_on_a_gpu_keeps_its_kernels(wait: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A class whose kernel is not compiled uses the general one to the end, or comes last, with the general one in
-    reserve."""
+    reserve. Another process generates the texts that nobody waits for."""
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    kinds._kind.cache_clear()
     monkeypatch.setattr(launch, "is_worth_waiting", lambda *given: wait)
     monkeypatch.setattr(SimtProgram, "ready", False)
-    device = Planner(worth_compiling=0.0)
+    device, expected = Planner(worth_compiling=0.0), set[Any]()
+    monkeypatch.setattr(device, "expect_kernel", lambda *given: expected.add(given))
     integrals.overlap(BASIS, backend=device)
     with fixed_kernels():
         first = [device.plan(job) for job in device.jobs]
         monkeypatch.setattr(SimtProgram, "ready", True)
+        for job in device.jobs:
+            kinds.kind_of(job).source("double")  # as the other process does
         second = [device.plan(job) for job in device.jobs]
         for planned in (first, second):
             assert ("group_kernel" in {one.program.source.entry for one in planned}) is not wait
         assert all((one.otherwise is not None) is wait for one in first)
         assert not any(one.otherwise for one in second)
+    classes = {(kinds.kind_of(job).class_, job.columns, "double", "store") for job in device.jobs}
+    assert expected == (set() if wait else classes)
     assert "group_kernel" not in {device.plan(job).program.source.entry for job in device.jobs}
     if wait:
         monkeypatch.setattr(SimtProgram, "ready", False)

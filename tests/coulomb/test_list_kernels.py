@@ -20,14 +20,14 @@ from cuanto.coulomb.list_kernels import ListKernels
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_classes
 from cuanto.memory import Budget
 
-EXPECTED: list[tuple[Class, int, str]] = []
+EXPECTED: list[tuple[Class, int, str, str]] = []
 
 
 class Device(SimtBackend):
     """Records the kernels that are expected for later processes."""
 
-    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
-        EXPECTED.append((given, columns, real))
+    def expect_kernel(self, given: Class, columns: int, real: str, consumer: str) -> None:
+        EXPECTED.append((given, columns, real, consumer))
 
 
 def pairs_of(*shells: tuple[int, int]) -> list[PairClass]:
@@ -57,8 +57,9 @@ def test_small_classes_have_straight_line_kernels() -> None:
 
 def test_general_kernels_are_used_until_others_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimtProgram, "ready", property(lambda self: False))
-    (pairs,) = pairs_of((1, 1))
-    assert entry(pairs) == "quartet_block_list"
+    (pairs,), device = pairs_of((1, 1)), Device()
+    device.traits = replace(device.traits, waiting_factor=1.0)
+    assert entry(pairs, device) == "quartet_block_list"
 
 
 def test_many_primitives_are_shared_by_a_block() -> None:
@@ -72,7 +73,7 @@ def test_texts_of_larger_classes_are_left_to_the_helper() -> None:
     pairs = next(p for p in pairs_of((0, 1), (3, 1)) if p.bra.shells.l == (3, 0))
     class_ = ("coulomb", pairs.bra.shells, pairs.bra.shells, "hgp")
     assert entry(pairs) == "quartet_block_list"
-    assert list(EXPECTED) == [(class_, 1, "double")]
+    assert list(EXPECTED) == [(class_, 1, "double", "list")]
     class_cost.cache_clear()  # it may be cached by other tests
     class_cost(*class_)  # the helper process computes the cost
     cache.flush()

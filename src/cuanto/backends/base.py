@@ -106,8 +106,8 @@ class Traits:
     `language` of kernel texts; `schedule` of integral kernels; `unified_memory`: device arrays are host arrays;
     `workers`: threads or multiprocessors; `worth_compiling`: operations of a job above which compiling a straight-line
     kernel is worthwhile. On a GPU: `group_threads` of a block of the general kernel, which may use `shared_limit` bytes
-    of fast memory; `quartet_threads` of a block for a quartet of shells (0: by class). On a CPU: `waiting_factor`,
-    threads that compute for each that compiles.
+    of fast memory; `quartet_threads` of a block for a quartet of shells (0: by class). `waiting_factor`:
+    on a CPU threads that compute for each that compiles; 0 if kernels are compiled only when they are launched.
     """
 
     language: str
@@ -244,9 +244,9 @@ class Backend(Protocol):
     def expect(self, classes: Sequence[Class]) -> None:
         """Announce classes of integrals that will be needed soon: their tables may be made in the background."""
 
-    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
-        """Announce a straight-line kernel for lists of quartets, with these contraction columns and this number type,
-        that later processes would use: it may be made in the background."""
+    def expect_kernel(self, given: Class, columns: int, real: str, consumer: str) -> None:
+        """Announce a straight-line kernel, with these contraction columns, number type and consumer, that later
+        calculations would use: it may be made in the background."""
 
     def launch(self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0) -> None:
         """Run a kernel after all earlier launches; waits for its compilation."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends.base import Job
-from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source
+from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source, load_source
 from cuanto.kernels import md_blocks
 from cuanto.kernels.build import unrolled
 from cuanto.kernels.schedule.loops import by_loops
@@ -27,11 +27,11 @@ class Kind:
     """Properties of jobs of one class and number of columns; cached, because a launch takes microseconds."""
 
     def __init__(self, operator: str, bra: Shells, ket: Shells, algorithm: str, columns: int) -> None:
-        self._class, self.columns = (operator, bra, ket, algorithm), columns
+        self.class_, self.columns = (operator, bra, ket, algorithm), columns
         self._sources: dict[tuple[str, str], Source] = {}
-        self.cost = class_cost(*self._class)
+        self.cost = class_cost(*self.class_)
         self.straight = unrolled("cuda", self.cost)
-        self.blocks = by_loops(*self._class) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
+        self.blocks = by_loops(*self.class_) and max(bra.l + ket.l) <= md_blocks.MAX_BLOCK_L
 
     @cached_property
     def at_once(self) -> int:
@@ -44,7 +44,7 @@ class Kind:
     @cached_property
     def tables(self) -> ClassTables:
         """Index tables of the group schedule."""
-        return class_tables(*self._class, levels=True)
+        return class_tables(*self.class_, levels=True)
 
     @cached_property
     def need(self) -> GroupNeed:
@@ -55,20 +55,22 @@ class Kind:
         sums = self.columns * self.tables.width + self.tables.middle
         return GroupNeed(sum(p.uniforms for p in programs), sums, max(slots, wanted))
 
-    def source(self, real: str) -> Source:
-        """Straight-line kernel with one ket per thread."""
-        return self._source(real, "store")
-
-    def list_source(self, real: str) -> Source:
-        """The same for a list of quartets."""
-        return self._source(real, "list")
-
-    def _source(self, real: str, consumer: str) -> Source:
+    def source(self, real: str, consumer: str = "store") -> Source:
+        """Straight-line kernel with one ket per thread; for a matrix of integrals or a `list` of quartets."""
         known = self._sources.get((real, consumer))
         if known is None:
-            spec = KernelSpec(*self._class, "thread", real, self.at_once, consumer=consumer)
-            known = self._sources[real, consumer] = load_or_make_source(spec)
+            known = self._sources[real, consumer] = load_or_make_source(self._spec(real, consumer))
         return known
+
+    def has_source(self, real: str) -> bool:
+        """Whether the straight-line kernel for a matrix of integrals has been generated before."""
+        key = real, "store"
+        if key not in self._sources and (found := load_source(self._spec(*key))) is not None:
+            self._sources[key] = found
+        return key in self._sources
+
+    def _spec(self, real: str, consumer: str) -> KernelSpec:
+        return KernelSpec(*self.class_, "thread", real, self.at_once, consumer=consumer)
 
 
 _kind = cache(Kind)

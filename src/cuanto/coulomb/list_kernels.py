@@ -132,7 +132,7 @@ class ListKernels:
             class_ = (job.operator, job.bra, job.ket, job.algorithm)
             known = choose_once(("cost", class_), lambda: is_cached(*class_, levels=True))
             if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not known:
-                self.backend.expect_kernel(class_, job.columns, self.name)
+                self.backend.expect_kernel(class_, job.columns, self.name, "list")
                 return None, False
             cost, at_once = kind_of(job).cost, kind_of(job).at_once
             serial = cost.total(longest_bra * longest_ket) * -(-job.columns // at_once)
@@ -140,7 +140,7 @@ class ListKernels:
             if not kind_of(job).straight or serial > SERIAL_OPERATIONS or work < self.backend.traits.worth_compiling:
                 return None, False
             wait = is_worth_waiting(self.backend, "integrals.worth_waiting", ITERATIONS * work, cost.text_operations)
-        return self.backend.compile(kind_of(job).list_source(self.name), later=not wait), wait
+        return self.backend.compile(kind_of(job).source(self.name, "list"), later=not wait), wait
 
     def _blocks(self, job: Job, longest: int) -> ListLaunch:
         """The launch of the general kernel, with a block of threads for each quartet."""

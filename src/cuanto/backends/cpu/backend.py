@@ -206,7 +206,7 @@ class CpuBackend:
     def expect(self, classes: Sequence[Class]) -> None:
         """No effect: the cores have other work."""
 
-    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+    def expect_kernel(self, given: Class, columns: int, real: str, consumer: str) -> None:
         """No effect: texts are generated where they are needed."""
 
     def finish_compiling(self) -> None:

@@ -195,9 +195,9 @@ class CudaBackend:
         """Start making the tables that the general kernel needs for these classes, in other processes."""
         tables.expect(classes, levels=True)
 
-    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+    def expect_kernel(self, given: Class, columns: int, real: str, consumer: str) -> None:
         """Have the helper process generate and compile the kernel, so that later calculations find it in the cache."""
-        self._compilers.expect(given, columns, real)
+        self._compilers.expect(given, columns, real, consumer)
 
     def launch(
         self, program: Program, items: int, arguments: Mapping[str, Any], scratch: int = 0, stream: Any = None

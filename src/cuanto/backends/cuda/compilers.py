@@ -61,9 +61,9 @@ class Compilers:
             self._futures[source.hash] = future
             return future
 
-    def expect(self, given: Class, columns: int, real: str) -> None:
-        """Have the helper process generate and compile a kernel for lists of quartets, for later calculations."""
-        job = expected_kernel(given, columns, real)
+    def expect(self, given: Class, columns: int, real: str, consumer: str) -> None:
+        """Have the helper process generate and compile a straight-line kernel, for later calculations."""
+        job = expected_kernel(given, columns, real, consumer)
         with self._lock:
             if (key := json.dumps(job)) not in self._futures:
                 job |= {"arch": self.architecture, "options": OPTIONS}

@@ -2,8 +2,8 @@
 
 A call of NVRTC cannot be abandoned safely, so compiling in threads would delay the end of a short calculation by
 seconds. Requests are numbered lines of JSON on the standard input: a text, with the path of the binary in the cache if
-it is to be kept, or a class of integrals whose kernel for lists is to be generated and kept (`expected_kernel`), after
-all texts. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
+it is to be kept, or a class of integrals whose kernel is to be generated and kept (`expected_kernel`), after all
+texts. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def binary_path(text_hash: str, architecture: str, options: Sequence[str]) -> Pa
     return disk.file_path(f"{disk.key(parts)}.cubin")
 
 
-def expected_kernel(given: Class, columns: int, real: str) -> dict[str, Any]:
-    """Request for a straight-line kernel for lists of quartets, which later calculations will use."""
-    operator, bra, ket, algorithm = given
-    return {"class": [operator, [bra.l, bra.pure], [ket.l, ket.pure], algorithm], "columns": columns, "real": real}
+def expected_kernel(given: Class, columns: int, real: str, consumer: str) -> dict[str, Any]:
+    """Request for a straight-line kernel, which later calculations will use."""
+    operator, *sides, algorithm = given
+    shells = [[side.l, side.pure, side.hermite] for side in sides]
+    return {"class": [operator, *shells, algorithm], "columns": columns, "real": real, "consumer": consumer}
 
 
 class Helper:
@@ -172,10 +173,10 @@ def _generate(job: Mapping[str, Any]) -> dict[str, Any]:
     from cuanto.backends.kinds import Kind
 
     operator, bra, ket, algorithm = job["class"]
-    first, second = (Shells(tuple(l), tuple(pure)) for l, pure in (bra, ket))
+    first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
     with GENERATING:  # Python code does not run in parallel anyway, and one graph at a time needs less memory
         kind = Kind(operator, first, second, algorithm, job["columns"])
-        source = kind.list_source(job["real"]) if kind.straight else None
+        source = kind.source(job["real"], job["consumer"]) if kind.straight else None
         disk.flush()
     if source is None:
         return {"path": None, "text": ""}

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from cuanto import tuning
-from cuanto.backends.base import Backend, Job, Launch
+from cuanto.backends.base import Backend, Job, Launch, Program
 from cuanto.backends.kinds import GroupTables, group_lanes, kind_of
-from cuanto.backends.tiers import divide, is_worth_waiting, uses_special
+from cuanto.backends.tiers import choose_once, divide, is_worth_waiting, uses_special
 from cuanto.kernels import md_blocks
 from cuanto.kernels.abi import BLOCK, Arguments
 from cuanto.kernels.build import general_source
@@ -98,12 +98,21 @@ class JobLaunches:
             wait = is_worth_waiting(
                 self._backend, "integrals.worth_waiting", job.calls * work, kind.cost.text_operations
             )
-            program = self._backend.compile(kind.source(job.real_name), later=schedule == "auto" and not wait)
-            if schedule == "thread" or uses_special(program, wait):
+            program = self._straight(job, needed=wait or schedule == "thread")
+            if program is not None and (schedule == "thread" or uses_special(program, wait)):
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 otherwise = None if schedule == "thread" or program.ready else partial(self._groups, job)
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras}, otherwise=otherwise)
         return self._groups(job)
+
+    def _straight(self, job: Job, needed: bool) -> Program | None:
+        """The straight-line kernel of a class; None if it is not needed now and has no text yet, which takes up to
+        40 ms and is left to another process."""
+        kind, real = kind_of(job), job.real_name
+        if needed or choose_once((kind, real), lambda: kind.has_source(real)):
+            return self._backend.compile(kind.source(real), later=not needed)
+        self._backend.expect_kernel(kind.class_, job.columns, real, "store")
+        return None
 
     def _groups(self, job: Job) -> Launch:
         """Launch the general kernel: the threads of a block share the work of a few kets, following index tables."""

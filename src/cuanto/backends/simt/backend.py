@@ -48,7 +48,7 @@ class SimtBackend:
     xp: Any = DeviceModule()
 
     def __init__(self, schedule: str = "auto", shared_limit: int = MAX_SHARED_BYTES) -> None:
-        sizes = GROUP_THREADS, shared_limit, QUARTET_THREADS
+        sizes = GROUP_THREADS, shared_limit, QUARTET_THREADS, 0.0
         self.traits = Traits("cuda", schedule_name(schedule, "cuda"), False, MULTIPROCESSORS, 0.0, *sizes)
         self.linalg: Linalg = DeviceLinalg(self.xp, SimtLibrary())
         self.communicator: Communicator = SingleRank()
@@ -94,7 +94,7 @@ class SimtBackend:
     def expect(self, classes: Sequence[Class]) -> None:
         """No effect: tables are made where they are needed."""
 
-    def expect_kernel(self, given: Class, columns: int, real: str) -> None:
+    def expect_kernel(self, given: Class, columns: int, real: str, consumer: str) -> None:
         """No effect: kernels are compiled at their first launch."""
 
     def address(self, target: Any) -> int:
