@@ -1,4 +1,7 @@
-"""Energies and gradients of a molecule: the functions that users call."""
+"""Energies and gradients of a molecule: the functions that users call.
+
+The modules that compute them take 0.3 s to import. The first call does that, while a GPU's first kernels are compiled.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,20 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from cuanto.backends.base import Backend
-from cuanto.backends.blas import one_thread
-from cuanto.backends.tiers import fixed_kernels
-from cuanto.basis import Basis
-from cuanto.basis.library import BasisChoice
-from cuanto.errors import ConvergenceWarning, InputError
-from cuanto.grid import GridSettings
-from cuanto.integrals.engine import resolve
-from cuanto.memory import retry_with_less_memory
-from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.hints import convergence_advice, hints
-from cuanto.methods.history import run_iterations
-from cuanto.methods.semiempirical import semiempirical_energy
-from cuanto.scf.state import Orbitals, State
-from cuanto.system import Molecule
-from cuanto.system.text import quote
+from cuanto.backends.base import Backend, begin_compiling
+from cuanto.errors import ConvergenceWarning
+
+if TYPE_CHECKING:
+    from cuanto.basis import Basis
+    from cuanto.basis.library import BasisChoice
+    from cuanto.grid import GridSettings
+    from cuanto.methods import Result
+    from cuanto.scf.state import Orbitals, State
+    from cuanto.system import Molecule
 
 GRADIENT_TOLERANCE = 1e-7
 """Norm of FDS - SDF, Hartree: the error of a nuclear gradient is of the same size."""
@@ -69,24 +65,20 @@ def energy(
     Semiempirical methods (mndo, am1, pm3, pm6, rm1; unrestricted as upm6) have neither basis nor fitting, and take
     `mopac_compatible`. Options that do not apply to a method are refused.
     """
-    request = Request.of(
-        molecule,
-        method,
-        basis,
-        charge=charge,
-        multiplicity=multiplicity,
-        fitting=fitting,
-        auxbasis=auxbasis,
-        backend=backend,
-        precision=precision,
-        grid=grid,
-        max_memory=max_memory,
-        guess=guess,
-        point_charges=point_charges,
-        field=field,
-        **options,
-    )
-    return _warn_unconverged(solve(request, on_iteration))
+    keywords = {
+        "charge": charge,
+        "multiplicity": multiplicity,
+        "fitting": fitting,
+        "auxbasis": auxbasis,
+        "backend": backend,
+        "precision": precision,
+        "grid": grid,
+        "max_memory": max_memory,
+        "guess": guess,
+        "point_charges": point_charges,
+        "field": field,
+    }
+    return _warn_unconverged(_solved(molecule, method, basis, keywords | options, on_iteration))
 
 
 def gradient(
@@ -103,8 +95,7 @@ def gradient(
     The gradient of the point charges is `.charges_gradient`. An SCF that does not converge raises a `ConvergenceError`,
     unless `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
-    request = Request.of(molecule, method, basis, **tight_keywords(options))
-    return _warn_unconverged(solve(request, on_iteration, gradient=True))
+    return _warn_unconverged(_solved(molecule, method, basis, tight_keywords(options), on_iteration, gradient=True))
 
 
 def gradient_along_path(
@@ -113,8 +104,26 @@ def gradient_along_path(
     """Like `gradient`, but without a search for the lowest state: for geometries, as in an optimisation, that must all
     have the same state.
     """
-    request = replace(Request.of(molecule, method, basis, **tight_keywords(options)), single_point=False)
-    return _warn_unconverged(solve(request, gradient=True))
+    keywords = tight_keywords(options)
+    return _warn_unconverged(_solved(molecule, method, basis, keywords, gradient=True, single_point=False))
+
+
+def _solved(
+    molecule: Molecule | str | os.PathLike[str],
+    method: str,
+    basis: BasisChoice | Basis | None,
+    keywords: Mapping[str, Any],
+    on_iteration: Callable[[State], object] | None = None,
+    gradient: bool = False,
+    single_point: bool = True,
+) -> Result:
+    """The result of a calculation; its modules are imported while the first kernels for a GPU are compiled."""
+    begin_compiling(keywords.get("backend", "auto"))
+    from cuanto.methods import Request
+    from cuanto.solve import solve
+
+    request = Request.of(molecule, method, basis, **keywords)
+    return solve(replace(request, single_point=single_point), on_iteration, gradient)
 
 
 def _warn_unconverged(result: Result) -> Result:
@@ -124,6 +133,8 @@ def _warn_unconverged(result: Result) -> Result:
         text = (
             f"the SCF of {result.molecule.name or 'the molecule'} did not converge in {many}: its energy has no meaning"
         )
+        from cuanto.methods.hints import convergence_advice
+
         warnings.warn(f"{text}; {convergence_advice(result.options)}", ConvergenceWarning, stacklevel=3)
     return result
 
@@ -131,74 +142,3 @@ def _warn_unconverged(result: Result) -> Result:
 def tight_keywords(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Add the gradient tolerance that forces need to keywords of `energy`, unless they set one."""
     return {"gradient_tolerance": GRADIENT_TOLERANCE, **keywords}
-
-
-@one_thread
-def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
-    """Compute a request, and its `gradient` while the integrals are still in memory."""
-    if request.model is None:
-        found = _with_hints(semiempirical_energy(request, on_iteration))
-        if gradient:
-            _ = found.gradient  # computed here, or refused with an error
-        return found
-    backend = resolve(request.options.backend)
-    with fixed_kernels():
-        result = retry_with_less_memory(lambda share: _solve(request, on_iteration, gradient, share), backend)
-        return _with_hints(result)
-
-
-def _solve(
-    request: Request, on_iteration: Callable[[State], object] | None, gradient: bool, share: float
-) -> GaussianResult:
-    """Compute a request in a Gaussian basis within a `share` of the memory that it may use."""
-    calculation = Calculation.of(request, share)
-    if gradient:
-        calculation.begin_gradient()
-    context = calculation.context
-    state, history = run_iterations(calculation.states(_start(request.options.guess, request.molecule)), on_iteration)
-    errors = calculation.known_errors(state)
-    return GaussianResult(
-        molecule=context.request.molecule,
-        method=context.model.name,
-        state=state,
-        backend=context.backend,
-        options=request.scf,
-        timings=context.timings,
-        history=history,
-        notes=calculation.notes(state, errors),
-        basis=context.basis,
-        settings=context.options,
-        gradients=calculation.gradient(state) if gradient else None,
-        S_pq=calculation.core.S_pq,
-        partition=calculation.partition,
-        known_errors=errors,
-    )
-
-
-def _with_hints(result: Result) -> Result:
-    """The result with hints among its notes."""
-    found = tuple(hints(result))
-    return replace(result, notes=(*result.notes, *found)) if found else result
-
-
-def _start(guess: str | os.PathLike[str] | Orbitals | Result, molecule: Molecule) -> str | Orbitals:
-    """Return the name of a guess, or the orbitals of a result or checkpoint."""
-    if isinstance(guess, GaussianResult):
-        return guess.orbitals
-    if isinstance(guess, Result):
-        raise InputError(f"a result of {guess.method} has no orbitals in a Gaussian basis: use guess='sad'")
-    return restart_orbitals(guess, molecule) if isinstance(guess, os.PathLike) else guess
-
-
-def restart_orbitals(path: str | os.PathLike[str], molecule: Molecule) -> Orbitals:
-    """Orbitals of a checkpoint, or of a result in JSON, of the same atoms; their positions may differ."""
-    # Imported when needed, because interfaces import this module.
-    found: Result = import_module("cuanto.interfaces.read").read(path)
-    if not isinstance(found, GaussianResult):
-        raise InputError(f"{os.fspath(path)} has no orbitals in a Gaussian basis: start without it")
-    if found.molecule.symbols != molecule.symbols:
-        others, own = (quote(" ".join(one.symbols), 60) for one in (found.molecule, molecule))
-        raise InputError(
-            f"{os.fspath(path)} belongs to another molecule, with the atoms {others} instead of {own}: start without it"
-        )
-    return found.orbitals

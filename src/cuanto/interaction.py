@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cuanto.api import solve
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError, require
@@ -22,6 +21,7 @@ from cuanto.methods import Request, Result
 from cuanto.methods.model import kind_of
 from cuanto.options import errors_about_option
 from cuanto.scf.state import State
+from cuanto.solve import solve
 from cuanto.system import Molecule
 from cuanto.system.fragments import Division, Fragment, Fragments
 from cuanto.units import HARTREE_IN_KCAL_PER_MOL

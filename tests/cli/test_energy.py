@@ -410,7 +410,7 @@ def test_restart_is_only_offered_if_a_checkpoint_was_written(
     h2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path := tmp_path / "old.h5").write_text("of another day")
-    monkeypatch.setattr("cuanto.api.solve", lambda *given, **more: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("cuanto.solve.solve", lambda *given, **more: signal.raise_signal(signal.SIGINT))
     notes: list[str] = []
     monkeypatch.setattr(IterationTable, "note", lambda self, text: notes.append(text))
     assert status_of(str(h2), "-b", "cc-pvdz", "--backend", "cpu", "--checkpoint", str(path)) == 130

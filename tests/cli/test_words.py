@@ -239,15 +239,15 @@ def test_a_restart_without_orbitals(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The heading comes before the first iteration; charges have a name, timings are behind -v."""
-    from cuanto import api
+    import cuanto.solve as cuanto_solve
 
-    solve = api.solve
+    solve = cuanto_solve.solve
 
     def watched(*given: Any, **more: Any) -> Any:
         assert capsys.readouterr().out.startswith("water: 3 atoms, charge +1, multiplicity 2, ")
         return solve(*given, **more)
 
-    monkeypatch.setattr(api, "solve", watched)
+    monkeypatch.setattr(cuanto_solve, "solve", watched)
     level = logger.level
     try:
         logger.setLevel("WARNING")

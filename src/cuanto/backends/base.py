@@ -273,14 +273,19 @@ class Backend(Protocol):
         """Context in which every error of the device that means too little memory is a `MemoryError`."""
 
 
-@cache
-def get_backend(name: str) -> Backend:
-    """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
-    if name in ("auto", "cuda"):
+def begin_compiling(backend: str | Backend) -> None:
+    """Start compiling the kernel that every first calculation on a GPU needs, if this name can mean one."""
+    if backend in ("auto", "cuda"):
         from cuanto.backends.cuda.start import begin, cupy_installed
 
         if cupy_installed():
             begin()
+
+
+@cache
+def get_backend(name: str) -> Backend:
+    """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
+    begin_compiling(name)
     if name == "auto":
         from cuanto.backends.cuda.backend import why_no_gpu
 

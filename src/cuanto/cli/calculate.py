@@ -218,15 +218,19 @@ def _prepare(
 
     Returns the request, a description of its basis, and a checkpoint if one is to be written.
     """
-    from cuanto import api
+    from cuanto.api import tight_keywords
+    from cuanto.backends.base import begin_compiling
+
+    begin_compiling(model.keywords.get("backend", "auto"))  # while the following are imported
     from cuanto.basis import Basis
     from cuanto.files import destination
     from cuanto.integrals.engine import resolve
     from cuanto.methods import Request, Semiempirical
     from cuanto.scf.checkpoint import Checkpoint
+    from cuanto.solve import restart_orbitals
 
     assert model.method is not None
-    keywords = api.tight_keywords(model.keywords) if model.gradient else model.keywords
+    keywords = tight_keywords(model.keywords) if model.gradient else model.keywords
     request = Request.of(molecule, model.method, model.basis, **keywords)
     found: dict[str, Any] = {}
     with errors_about_option("backend"):
@@ -242,7 +246,7 @@ def _prepare(
             found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
     if job.restart is not None:
         with errors_about_option("restart"):
-            found["guess"] = api.restart_orbitals(job.restart, molecule)
+            found["guess"] = restart_orbitals(job.restart, molecule)
     checkpoint = None
     if "checkpoint" in outputs:
         checkpoint = Checkpoint(destination(outputs["checkpoint"]), molecule, orbital, model.method, device)
@@ -253,7 +257,7 @@ def _prepare(
 def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | None, job: Job, gradient: bool) -> Result:
     """Run the SCF; every iteration is saved before it is printed, so that every printed iteration can be restarted
     from."""
-    from cuanto import api
+    from cuanto.solve import solve
 
     saved = False
 
@@ -266,7 +270,7 @@ def _solve(request: Request, table: IterationTable, checkpoint: Checkpoint | Non
 
     try:
         with step_listener(table.add_step):
-            return api.solve(request, watch, gradient)
+            return solve(request, watch, gradient)
     except KeyboardInterrupt:
         if checkpoint is not None and saved:
             path = checkpoint.path
