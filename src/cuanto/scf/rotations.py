@@ -170,9 +170,9 @@ def make_orthonormal(C: Any, product: Product = matmul) -> Any:
     E = product(C.T, C)
     add_to_diagonal(E, -1.0)
     E = E.astype(kind, copy=False)
-    change = kind(0.5) * E
+    change = 0.5 * E
     if kind is np.float32:
-        change -= kind(0.375) * product(E, E.T)
+        change -= 0.375 * product(E, E.T)
     return C - product(C.astype(kind, copy=False), change)
 
 

@@ -167,10 +167,10 @@ def projectors(C_sjm: Any, filled: list[int], capacity: float, device: Device) -
     found = []
     for C, o in zip(C_sjm, filled, strict=True):
         few = 2 * o <= len(C)
-        block = (C[:, :o] if few else C[:, o:]) * C.dtype.type(np.sqrt(capacity))
+        block = capacity**0.5 * (C[:, :o] if few else C[:, o:])
         D = device.linalg.product(block, block.T)
         if not few:
-            D *= D.dtype.type(-1.0)
-            add_to_diagonal(D, D.dtype.type(capacity))
+            D *= -1.0
+            add_to_diagonal(D, capacity)
         found.append(D)
     return stack(found, device.xp)

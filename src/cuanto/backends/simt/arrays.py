@@ -58,6 +58,7 @@ class DeviceMemory:
         weakref.finalize(array, self.sizes.pop, id(array), None).atexit = False
 
 
+ARITHMETIC = (np.add, np.subtract, np.multiply, np.true_divide)
 MEMORY = DeviceMemory()
 """The memory of the simulated device."""
 
@@ -70,6 +71,11 @@ def limited_memory(limit: int) -> Iterator[DeviceMemory]:
         yield MEMORY
     finally:
         MEMORY.limit, MEMORY.sizes = None, {}
+
+
+def _imports_scipy(left: Any, right: Any) -> bool:
+    """Whether CuPy would import SciPy for an operation between an array and a number."""
+    return isinstance(left, np.generic) or isinstance(right, (int, float, np.generic))
 
 
 class DeviceArray(NDArrayOperatorsMixin):
@@ -92,9 +98,11 @@ class DeviceArray(NDArrayOperatorsMixin):
         raise TypeError("a device array is not converted to a host array implicitly: use backend.to_host")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        if isinstance(inputs[0], np.generic):
-            raise TypeError("a NumPy number on the left of an array makes CuPy import SciPy (0.3 s): use a float")
         out = options.get("out")
+        if out is None and ufunc in ARITHMETIC and _imports_scipy(*inputs):
+            raise TypeError(
+                "CuPy imports SciPy (0.3 s) for NumPy's numbers and those on the right: write 0.5 * A"
+            )
         result = _call(getattr(ufunc, method), inputs, options)
         return result if out is None else out[0]
 
