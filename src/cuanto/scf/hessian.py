@@ -144,7 +144,7 @@ class Subspace:
 
 def response(terms: Sequence[Term], D_spq: Any, change_spq: Any) -> Any:
     """Change of the Fock matrices of the spins to first order in a change of the density."""
-    dF_spq = change_spq * 0.0
+    dF_spq = 0.0 * change_spq
     for term in terms:
         part = term.response(D_spq, change_spq)
         if part is None:  # a term whose energy is at most quadratic in the density

@@ -36,7 +36,7 @@ def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, fl
     diagonal = F_pq.diagonal()
     radius = abs(F_pq).sum(axis=1) - abs(diagonal)
     low, high = device.to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
-    X = (high * xp.eye(n) - F_pq) / (high - low)
+    X = 1.0 / (high - low) * (high * xp.eye(n) - F_pq)
     full, empty = 1.0, 0.0
     if frontier is not None and low < frontier[0] < frontier[1] < high:
         full, empty = ((high - level) / (high - low) for level in frontier)

@@ -59,7 +59,7 @@ class Decoupling:
         k = 2.0**0.5 * c * _orthonormal(t, backend)
         self._small = product(frame.U_ki, k)  # functions of the small component, U k
         # (U k)^T (W/4c^2 - T) U k, of which the second part is -2c^2
-        lower = _symmetric(product(product(self._small.T, W_kl), self._small)) / (4.0 * c * c)
+        lower = 0.25 / (c * c) * _symmetric(product(product(self._small.T, W_kl), self._small))
         add_to_diagonal(lower, -2.0 * c * c)
         upper = product(t, k)
         H = xp.concatenate([xp.concatenate([v, upper], axis=1), xp.concatenate([upper.T, lower], axis=1)])
@@ -103,8 +103,8 @@ class Decoupling:
         metric_ = product(Xm_, X.T) + M_[n:, n:]
         s_, v_ = s_ + M_[:n, :n], L_ + H_[:n, :n]
         overlap, potential, c2 = frame.transform_back(s_), frame.transform_back(v_), self._c**2
-        momentum = self._times_small(self._small, lower_) / (4.0 * c2)
-        kinetic = self._times_small(frame.U_ki, upper_) + self._times_small(self._small, metric_) / (2.0 * c2)
+        momentum = 0.25 / c2 * self._times_small(self._small, lower_)
+        kinetic = self._times_small(frame.U_ki, upper_) + 0.5 / c2 * self._times_small(self._small, metric_)
         found = Adjoint(_symmetric(overlap), _symmetric(kinetic) - 4.0 * c2 * momentum, potential, momentum)
         return found if not self.dropped else self._add_dependence(D_kl, d, s_, found)
 

@@ -100,9 +100,7 @@ class DeviceArray(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.get("out")
         if out is None and ufunc in ARITHMETIC and _imports_scipy(*inputs):
-            raise TypeError(
-                "CuPy imports SciPy (0.3 s) for NumPy's numbers and those on the right: write 0.5 * A"
-            )
+            raise TypeError("CuPy imports SciPy (0.3 s) for NumPy's numbers and those on the right: write 0.5 * A")
         result = _call(getattr(ufunc, method), inputs, options)
         return result if out is None else out[0]
 
