@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import cuanto
+from cuanto.coulomb.base import JKBuilder
 from cuanto.coulomb.builders import Builders
 from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
 from cuanto.methods.gaussian import core_hamiltonian, make_terms
@@ -142,7 +143,7 @@ def run_record(given: dict[str, Any], **options: Any) -> Result:
     return cuanto.energy(mol, basis=orbital, auxbasis=aux, **settings)
 
 
-class InCore:
+class InCore(JKBuilder):
     """J and K from four-centre integrals in memory: hard cases need many builds."""
 
     def __init__(self, orbital: cuanto.Basis) -> None:

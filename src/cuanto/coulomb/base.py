@@ -24,6 +24,10 @@ class JKBuilder(Protocol):
     def __call__(self, D_spq: Any, C_spi: Any | None, want_j: bool, want_k: bool) -> tuple[Any, Any]:
         """J_spq and K_spq, or None, on the device of the builder."""
 
+    def coulomb(self, D_spq: Any) -> Any:
+        """J of the sum of densities, [1, p, q]."""
+        return self(D_spq.sum(axis=0, keepdims=True) if len(D_spq) > 1 else D_spq, None, True, False)[0]
+
     def coulomb_sources(self, D_pq: Any) -> Sources | None:
         """The charge density whose potential is J; None for an attenuated operator."""
 

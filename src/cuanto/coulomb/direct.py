@@ -72,6 +72,11 @@ class DirectJK:
         """Whether all integrals are stored."""
         return self.plan is not None and self.plan.stored
 
+    @property
+    def one_pass(self) -> bool:
+        """Whether J and K come from one pass over quartets. In single precision the J engine is more accurate."""
+        return self.options.one_pass or (self.stored and self.options.precision != "single")
+
     @cached_property
     def j_engine(self) -> JEngine:
         """Created when J is first needed."""
@@ -102,8 +107,7 @@ class DirectJK:
         """J and K (None where not wanted) of one density [p, q] or several [n, p, q], symmetric or not."""
         D_npq = self._validate(D)
         symmetric, odd = _symmetric_parts(D_npq)
-        # In single precision the J engine is more accurate than quartets.
-        by_quartets = want_j and (self.options.one_pass or (self.stored and self.options.precision != "single"))
+        by_quartets = want_j and self.one_pass
         if want_k and "quartets" not in vars(self):
             QuartetEngine.begin(self.backend, self.options.precision)  # compiled while the J engine runs
         J = self.j_engine(symmetric) if want_j and not by_quartets else None
@@ -164,10 +168,22 @@ class IncrementalJK(JKBuilder):
             raise InputError(f"restart is {restart}; give the number of calls after which J and K are rebuilt")
         self.direct, self.restart = direct, restart
         self._last: dict[tuple[bool, bool], tuple[int, Any, tuple[Any, Any]]] = {}
+        self._exchange: tuple[Any, Any] | None = None
+
+    def coulomb(self, D_spq: Any) -> Any:
+        """J of the sum of densities; stored integrals give K in the same pass, which is kept for the next call."""
+        if not (self.direct.stored and self.direct.one_pass):
+            return super().coulomb(D_spq)
+        J_spq, K_spq = self.direct(D_spq)
+        self._exchange = D_spq.copy(), K_spq
+        return J_spq.sum(axis=0, keepdims=True)
 
     def __call__(self, D: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K of D; `C_spi` is not used."""
         if self.direct.stored:
+            kept, self._exchange = self._exchange, None
+            if kept is not None and not want_j and np.array_equal(kept[0], D):
+                return None, kept[1]
             return self.direct(D, want_j=want_j, want_k=want_k)
         D = self.direct.backend.xp.array(D, dtype=np.float64)
         age, last_D, last = self._last.get((want_j, want_k), (self.restart, None, (None, None)))
