@@ -106,7 +106,7 @@ class LocalPart:
         """The potentials that launches have written, as arguments of the kernels that use them."""
         found = []
         for block, launch in launches:
-            rank = self.backend.xp.arange(len(block.arrays.u)) - block.first
+            rank = self.backend.xp.arange(-block.first, len(block.arrays.u) - block.first)
             own = {"V": launch.arguments["V"], "rank": rank, "factor": block.arrays.factor}
             found.append((block, {**own, "bra_stride": launch.arguments["tuples"], "value_stride": 1}))
         return found
