@@ -9,6 +9,7 @@ import os
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from cuanto.errors import InputError
@@ -20,6 +21,11 @@ RESIDENT = 160 * MIB
 """Memory that they use (resident set)."""
 ADDRESSES_OF_A_THREAD = 128 * MIB
 """Address space that each BLAS thread reserves."""
+Files = tuple[str, str, str, str]
+FILES_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"
+FILES_2 = "memory.max", "memory.current", "memory.stat", "inactive_file"
+"""Files of a group with its limit, the memory in use and statistics, and the name of reclaimable memory there; control
+groups of versions 1 and 2."""
 UNLIMITED = 2**60
 """Sizes from here on mean that a control group of version 1 has no limit."""
 ADDRESSES = "`ulimit -v`"
@@ -77,33 +83,37 @@ def _address_space(root: Path) -> Iterator[Limit]:
 def _control_groups(root: Path) -> Iterator[Limit]:
     """Limits of the groups of this process and of those above them, in versions 1 and 2."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        with open(root / "proc/self/cgroup") as file:
+            text = file.read()
     except OSError:
         return
-    mounts = root / "sys/fs/cgroup"
-    for line in lines:
+    for folder, names in _groups(root, text):
+        size = _number(f"{folder}/{names[0]}")
+        if size is not None and size < UNLIMITED:
+            used = _number(f"{folder}/{names[1]}") or 0
+            yield Limit(size, max(0, used - _reclaimable(f"{folder}/{names[2]}", names[3])), GROUP)
+
+
+@lru_cache(maxsize=8)
+def _groups(root: Path, text: str) -> list[tuple[str, Files]]:
+    """Folders of the groups that the `text` of /proc/self/cgroup names and of those above them, with the names of their
+    files; missing folders are skipped: containers may see their group as root."""
+    found, mounts = list[tuple[str, Files]](), root / "sys/fs/cgroup"
+    for line in text.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
+        places, names = list[Path](), FILES_2
         if "memory" in controllers.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-            yield from _groups(mounts / "memory", path, names)
+            places, names = [mounts / "memory"], FILES_1
         elif number == "0":
-            for mount in (mounts, mounts / "unified"):
-                yield from _groups(mount, path, ("memory.max", "memory.current", "inactive_file"))
+            places = [mounts, mounts / "unified"]
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        folders = (place.joinpath(*parts[:count]) for place in places for count in range(len(parts), -1, -1))
+        found += [(str(folder), names) for folder in folders if (folder / names[0]).exists()]
+    return found
 
 
-def _groups(mount: Path, path: str, names: tuple[str, str, str]) -> Iterator[Limit]:
-    """Limits of a group and of those above it; missing folders are skipped: containers may see their group as root."""
-    parts = [part for part in path.split("/") if part not in ("", "..")]
-    for count in range(len(parts), -1, -1):
-        folder = mount.joinpath(*parts[:count])
-        size = _number(folder / names[0])
-        if size is not None and size < UNLIMITED:
-            used = _number(folder / names[1]) or 0
-            yield Limit(size, max(0, used - _reclaimable(folder, names[2])), GROUP)
-
-
-def _number(path: Path) -> int | None:
+def _number(path: str) -> int | None:
     try:
         with open(path) as file:
             text = file.read().strip()
@@ -112,10 +122,10 @@ def _number(path: Path) -> int | None:
     return int(text) if text.isdigit() else None  # "max": no limit
 
 
-def _reclaimable(folder: Path, name: str) -> int:
+def _reclaimable(path: str, name: str) -> int:
     """Bytes of cached files, which the system gives back when memory is needed."""
     try:
-        lines = (folder / "memory.stat").read_text().splitlines()
+        lines = Path(path).read_text().splitlines()
     except OSError:
         return 0
     found = [line.split()[1] for line in lines if line.startswith(f"{name} ")]
