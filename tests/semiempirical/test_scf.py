@@ -335,6 +335,13 @@ def test_purification_as_an_option() -> None:
         run(molecule("HCN"), "pm3", diagonaliser="sp2", smearing=0.01)
 
 
+def test_purification_of_a_single_level() -> None:
+    """Gershgorin's bounds of one orbital coincide."""
+    atom = Molecule.from_string("1\n\nH 0 0 0", multiplicity=2)
+    full, found = run(atom, "pm6"), run(atom, "pm6", diagonaliser="sp2")
+    assert found.converged and found.energy == full.energy
+
+
 def test_recomputed_integrals_give_the_same_energy() -> None:
     kept = run(molecule("ribavirin"), "pm6")
     recomputed = run(molecule("ribavirin"), "pm6", max_memory=2e5)

@@ -102,6 +102,8 @@ class Purification:
         return C_sjm, eps_sm, step
 
     def _project(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
+        if len(F_jk) == 1:
+            return None  # a single level: there is no range of levels to map
         P, products = project(F_jk, o, self.device, frontier)
         self.products += products
         C = C_jm.copy()
