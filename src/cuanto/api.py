@@ -78,7 +78,7 @@ def energy(
         "point_charges": point_charges,
         "field": field,
     }
-    return _warn_unconverged(_solved(molecule, method, basis, keywords | options, on_iteration))
+    return _warn_unconverged(_compute(molecule, method, basis, keywords | options, on_iteration))
 
 
 def gradient(
@@ -95,7 +95,7 @@ def gradient(
     The gradient of the point charges is `.charges_gradient`. An SCF that does not converge raises a `ConvergenceError`,
     unless `unconverged_gradient` is set; the gradient is then not the derivative of the energy.
     """
-    return _warn_unconverged(_solved(molecule, method, basis, tight_keywords(options), on_iteration, gradient=True))
+    return _warn_unconverged(_compute(molecule, method, basis, tight_keywords(options), on_iteration, gradient=True))
 
 
 def gradient_along_path(
@@ -105,10 +105,10 @@ def gradient_along_path(
     have the same state.
     """
     keywords = tight_keywords(options)
-    return _warn_unconverged(_solved(molecule, method, basis, keywords, gradient=True, single_point=False))
+    return _warn_unconverged(_compute(molecule, method, basis, keywords, gradient=True, single_point=False))
 
 
-def _solved(
+def _compute(
     molecule: Molecule | str | os.PathLike[str],
     method: str,
     basis: BasisChoice | Basis | None,

@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,6 +233,57 @@ def test_the_driver_names_the_architecture(monkeypatch: pytest.MonkeyPatch, devi
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
     assert start.driver_architecture(reported.append) == expected
     assert reported == [expected] * devices and driver.contexts == devices
+
+
+class FakeProcesses:
+    """Processes that only know whether they were closed."""
+
+    def __init__(self, _: int) -> None:
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+@pytest.fixture
+def beginning(queue: Compilers, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine with a GPU whose caches are empty; nothing has begun."""
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: FakeDriver(1))
+    monkeypatch.setattr(start, "compilers_for", lambda _: SimpleNamespace(request=lambda _: None))
+    monkeypatch.setattr(start, "CompilingProcesses", FakeProcesses)
+    monkeypatch.setattr(start, "STARTED", threading.Event())
+    monkeypatch.setattr(start, "UNUSED_SECONDS", 0.05)
+    for function in (start.begin, start._processes):
+        function.cache_clear()
+    yield
+    for function in (start.begin, start._processes):
+        function.cache_clear()
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.usefixtures("beginning")
+def test_processes_that_no_calculation_uses_are_closed(used: bool) -> None:
+    """For example because the input was refused; a later calculation starts others."""
+    if used:
+        start.STARTED.set()
+    start.begin().join()
+    first: Any = start._processes()
+    assert first.closed.wait(0.3 if used else 10.0) is not used
+    assert (start._processes() is first) is used
+
+
+def test_compiling_begins_before_methods_are_imported(tmp_path: Path) -> None:
+    code = """
+import sys, cuanto.api, cuanto.errors
+def begin(name):
+    print(name, "cuanto.methods" in sys.modules)
+cuanto.api.begin_compiling = begin
+try:
+    cuanto.energy("missing.xyz", backend="cpu")
+except cuanto.errors.InputError:
+    print("refused", "cuanto.methods" in sys.modules)
+"""
+    assert run_python(code, tmp_path).split() == ["cpu", "False", "refused", "True"]
 
 
 def test_no_driver_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -275,7 +275,7 @@ class Backend(Protocol):
 
 def begin_compiling(backend: str | Backend) -> None:
     """Start compiling the kernel that every first calculation on a GPU needs, if this name can mean one."""
-    if backend in ("auto", "cuda"):
+    if isinstance(backend, str) and backend in ("auto", "cuda"):
         from cuanto.backends.cuda.start import begin, cupy_installed
 
         if cupy_installed():

@@ -34,6 +34,10 @@ MAJOR, MINOR = 75, 76
 MAX_PROCESSES = 14
 STARTED = threading.Event()
 """Set when this process has begun to prepare CuPy's operations."""
+STARTING = threading.Lock()
+"""Lock of `STARTED`."""
+UNUSED_SECONDS = 60.0
+"""Seconds after which processes that no calculation has used, because its input was refused, are closed."""
 
 
 def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
@@ -62,6 +66,7 @@ def driver_architecture(then: Callable[[str], None] = lambda _: None) -> str:
     return architecture
 
 
+@cache
 def cupy_installed() -> bool:
     """Whether CuPy is installed; does not import it."""
     return find_spec("cupy") is not None
@@ -75,6 +80,9 @@ def begin() -> threading.Thread:
         compilers_for(architecture).request(general_source("group", "double"))
         if not _filled(_mark(architecture)):
             _processes()
+            timer = threading.Timer(UNUSED_SECONDS, _close_unused)
+            timer.daemon = True
+            timer.start()
 
     thread = threading.Thread(target=driver_architecture, args=(compile_general,), name="cuanto-begin", daemon=True)
     thread.start()
@@ -86,6 +94,13 @@ def _processes() -> CompilingProcesses:
     return CompilingProcesses(_process_count())
 
 
+def _close_unused() -> None:
+    with STARTING:
+        if not STARTED.is_set():
+            _processes().close()
+            _processes.cache_clear()
+
+
 def _process_count() -> int:
     return max(1, min(MAX_PROCESSES, usable_cores() - 1))
 
@@ -95,9 +110,11 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     mark = _mark(compilers.architecture)
     if STARTED.is_set() or _filled(mark):
         return
-    STARTED.set()
     begin().join()
-    device, processes, given = cupy.cuda.Device().id, _processes(), operands(cupy)
+    with STARTING:
+        STARTED.set()
+        processes = _processes()
+    device, given = cupy.cuda.Device().id, operands(cupy)
     substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
     threads = Background(_process_count(), "cuanto-operations", finish_running=True)
     calls = [partial(call, cupy, given) for call in (*FACTORISATIONS, *OPERATIONS)]
