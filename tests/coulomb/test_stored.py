@@ -88,13 +88,14 @@ def test_stored_integrals_give_the_direct_matrices(
     assert 0 < statistics.quartets.quartets <= statistics.quartets.possible
 
 
-def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, Basis]) -> None:
+@pytest.mark.parametrize("spins", [1, 2])
+def test_stored_integrals_take_the_counted_memory(water: tuple[cuanto.Molecule, Basis], spins: int) -> None:
     """No more is allocated than planned; all integrals of a small molecule are significant."""
     plan = DirectJK(water[1], backend="cpu", storage="auto").plan
     assert plan is not None and plan.stored
     n = water[1].nbf
     assert plan.needed > 8 * (n * (n + 1) // 2) ** 2 // 2
-    D = densities(n)["symmetric"]
+    D = np.stack([densities(n)["symmetric"]] * spins)
     budget = budget_of(plan.needed)
     tracemalloc.start()
     try:

@@ -33,8 +33,10 @@ SINGLE_BOUND = 1e-5
 """Quartets that add less are evaluated in single precision, when precision is mixed."""
 SINGLE_ERROR = 1e-6
 """Error of an integral in single precision relative to its bound: a few units of the last digit."""
-CHUNK_MATRICES = 2
-"""Matrices of each chunk of a build, J and K."""
+SPINS = 2
+"""Densities to plan for."""
+CHUNK_MATRICES = 2 * SPINS
+"""Matrices of each chunk of a build: J and K of every density."""
 DIGESTS: dict[str, type[CpuDigest] | type[CudaDigest]] = {"cpu": CpuDigest, "cuda": CudaDigest}
 """Digests by the language of kernels: vectors of kets on a CPU, lists of quartets on a GPU."""
 
@@ -103,7 +105,7 @@ class QuartetEngine:
     def store(self, limit: int) -> StorePlan:
         """Store all integrals if they fit into `limit` bytes; called once, if `can_store`."""
         segments, matrix = len(self._members), 8 * self.nbf**2
-        amounts, needed, complete = [], BUILD_MATRICES * matrix, True
+        amounts, needed, complete = [], SPINS * BUILD_MATRICES * matrix, True
         for digest, window in self._parts:
             needed += CHUNK_MATRICES * digest.copies * matrix
             amounts.append(count_quartets(digest, window, segments, max(0, limit - needed)))
