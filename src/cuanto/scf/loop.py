@@ -14,7 +14,6 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.log import Timings
-from cuanto.options import ScfOptions
 from cuanto.scf.accelerator import Accelerator
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.degeneracy import order_degenerate
@@ -183,7 +182,7 @@ def evaluate(
 
 
 class ExtrapolationStep:
-    """A step by an accelerator of Fock matrices and a diagonaliser (neither is needed only to evaluate orbitals).
+    """A step by an accelerator of Fock matrices and a diagonaliser; without an accelerator it only evaluates orbitals.
 
     Keeps orbitals, Fock matrices of the spins and effective Fock matrices in the orthonormal basis.
     """
@@ -191,9 +190,14 @@ class ExtrapolationStep:
     def __init__(
         self, problem: Problem, accelerator: Accelerator | None = None, diagonaliser: Diagonaliser | None = None
     ) -> None:
-        self.problem, self._corrections = problem, 0
-        self.accelerator = accelerator or Accelerator(ScfOptions(history=2), problem.frame)
+        self.problem, self._corrections, self._accelerator = problem, 0, accelerator
         self.diagonaliser = diagonaliser or Full(problem.frame)
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator of a step to other orbitals."""
+        assert self._accelerator is not None
+        return self._accelerator
 
     def density(self, C_sjm: Any, n_sm: Array) -> tuple[Any, Density]:
         """D_spq = sum_m n_sm C_spm C_sqm."""
@@ -218,10 +222,13 @@ class ExtrapolationStep:
             own = scale_orbitals(C_sjm, n_si, xp)
             both = scale_orbitals(C_sjm, n_si.sum(axis=0, keepdims=True), xp) if problem.shared else own
             D_sjk, FD = frame.products(F_eff, own, both, C_i, density.D_spq)
-            products = self.accelerator.history.push(F_sjk, FD - FD.transpose(0, 2, 1), D_sjk)
+            history = None if self._accelerator is None else self._accelerator.history
+            error = FD - FD.transpose(0, 2, 1)
+            products = error.reshape(-1) @ error.reshape(-1) if history is None else history.push(F_sjk, error, D_sjk)
             if not frame.algebra_on_host:
                 products, *read = frame.backend.download([products, *scalars])
-        return float(self.accelerator.history.absorb(products)), read, (C_sjm, F_sjk, F_eff)
+        gradient = np.sqrt(products) if history is None else history.absorb(products)
+        return float(gradient), read, (C_sjm, F_sjk, F_eff)
 
     def evaluation(self, C_sjm: Any, state: State) -> Evaluation:
         """The evaluation of a state, whose Fock matrix is known, with these orbitals in the orthonormal basis."""
