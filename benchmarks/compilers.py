@@ -40,7 +40,7 @@ TIERS = {
 PHASE = re.compile(r"kernel\.cu, ([^,]+), ([\d.]+), ms")
 
 
-class Begun(Exception):
+class FirstLaunch(Exception):
     """The calculation has requested its kernels and launches the first one."""
 
 
@@ -56,17 +56,17 @@ class Requests(SimtBackend):
         return super().compile(source, later)
 
     def launch_all(self, launches: Sequence[Launch]) -> None:
-        raise Begun
+        raise FirstLaunch
 
     def run(self, groups: Any) -> None:
-        raise Begun
+        raise FirstLaunch
 
 
 def first_kernels() -> list[dict[str, Any]]:
     """The general kernels of first calculations."""
     backend, water = Requests(), cuanto.Molecule.from_xyz(geometry("water_01"))
     for method, fitting in (("b3lyp", "jk"), ("hf", "none")):
-        with suppress(Begun):
+        with suppress(FirstLaunch):
             cuanto.energy(water, method, "def2-svp", fitting=fitting, backend=backend)
     sources = [general_source("group", "double"), *backend.sources.values()]
     return [{"kind": "nvrtc", "name": source.entry, "text": source.text, "options": []} for source in sources]

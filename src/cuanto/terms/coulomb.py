@@ -23,7 +23,8 @@ class Coulomb(Term):
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, and dE/dD = J, the same for both spins."""
-        D_pq, J_spq = D_spq.sum(axis=0) if len(D_spq) > 1 else D_spq[0], self.builder.coulomb(D_spq)
+        D_pq = D_spq.sum(axis=0) if len(D_spq) > 1 else D_spq[0]
+        J_spq = self.builder.coulomb(D_spq)
         return 0.5 * (D_pq.reshape(-1) @ J_spq.reshape(-1)), J_spq
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
