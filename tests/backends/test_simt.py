@@ -417,7 +417,14 @@ def test_device_arrays_compute_like_numpys() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", [lambda A: np.float64(2.0) * A, lambda A: A * np.float64(2.0), lambda A: A / 2, lambda A: A + 0.5]
+    "operation",
+    [
+        lambda A: np.float64(2.0) * A,
+        lambda A: A * np.float64(2.0),
+        lambda A: A / 2,
+        lambda A: A + 0.5,
+        lambda A: A**2,
+    ],
 )
 def test_numbers_for_which_cupy_imports_scipy_are_refused(operation: Callable[[Any], Any]) -> None:
     """It would take 0.3 s in every process; changes in place and Python numbers on the left do not need it."""

@@ -58,14 +58,14 @@ class Integration:
         rho_sg = xp.maximum(rho_scg[:, 0], NO_DENSITY)
         scales = [(rho_sg, abs(change_scg[:, 0]))]
         if rho_scg.shape[1] > 1:
-            steepness, moved = (xp.sqrt((array[:, 1:4] ** 2).sum(axis=1)) for array in (rho_scg, change_scg))
-            scales.append((steepness + rho_sg ** (4 / 3), moved))
+            steepness, moved = (xp.sqrt((array[:, 1:4] * array[:, 1:4]).sum(axis=1)) for array in (rho_scg, change_scg))
+            scales.append((steepness + xp.power(rho_sg, 4 / 3), moved))
         if rho_scg.shape[1] > 4:
             scales.append((xp.maximum(rho_scg[:, 4], NO_DENSITY), abs(change_scg[:, 4])))
         slowest = xp.stack([(size / xp.maximum(moved, RESPONSE_STEP * size)).min(axis=0) for size, moved in scales])
         h_g = RESPONSE_STEP * slowest.min(axis=0)
         ahead, behind = (self.evaluate(rho_scg + sign * h_g * change_scg, self.w_g)[1] for sign in (1.0, -1.0))
-        responds = (rho_scg[:, :1] > NO_DENSITY) & (rho_scg[:, 0].sum(axis=0) > NO_DENSITY)
+        responds = xp.greater(rho_scg[:, :1], NO_DENSITY) & xp.greater(rho_scg[:, 0].sum(axis=0), NO_DENSITY)
         return xp.where(responds, (ahead - behind) / (2.0 * h_g), 0.0)
 
     def rho(self, D_spq: Any, C_spi: Any | None) -> Any:

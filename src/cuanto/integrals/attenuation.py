@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from cuanto.arrays import Array
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
@@ -45,7 +47,7 @@ def attenuate(bra: BraBatch, omega: float | None) -> BraBatch:
     p = bra.record[:, 0]
     record = bra.record.copy()
     record[:, 0] = attenuated_exponents(p, omega)
-    factor = (record[:, 0] / p) ** 0.5
+    factor = np.sqrt(record[:, 0] / p)
     coefficient = bra.coefficient * factor[:, None]
     device = None if bra.device is None else {**bra.device, "bra_record": record, "bra_coefficient": coefficient}
     return replace(bra, record=record, coefficient=coefficient, attenuated=True, device=device)

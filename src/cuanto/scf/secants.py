@@ -93,7 +93,7 @@ def smooth_directions(frame: Frame, S_pq: Any) -> Any:
     """
     norm_p = frame.xp.sqrt(frame.to_algebra(frame.backend.xp.diagonal(S_pq)))
     U_pj = norm_p[:, None] * frame.X_pm
-    return U_pj / frame.xp.sqrt((U_pj**2).sum(axis=0))
+    return U_pj / frame.xp.sqrt((U_pj * U_pj).sum(axis=0))
 
 
 def independent(G_nn: Array, smallest: float) -> Array:

@@ -88,13 +88,14 @@ class Decoupling:
         d = product(product(frame.dual.T, D_kl), frame.dual)
         # X = B A^-1, and o^T + q X = B E A^-1 by the Dirac equation; A^-1 = A^T a^-2
         A, B = self._A, self._Y[n:, n:]
-        X, BE = product(B, A.T) / a.T**2, product(B * self._E_m[n:], A.T) / a.T**2
+        square = a * a
+        X, BE = product(B, A.T) / square.T, product(B * self._E_m[n:], A.T) / square.T
         # h = R L R with R = s^-1/2 (s^-1/2 m s^-1/2)^-1/2 s^1/2, m = s + X^T X; at s = 1, R = a and L = h/(a a^T)
         L_ = a * d * a.T
         R_ = 2.0 * product(self._h, d) / a
         # Divided differences of m^-1/2; the eigenvalues of m are a^-2
-        m_ = -_symmetric(R_) * (a * a.T) ** 2 / (a + a.T)
-        s_ = _symmetric(0.5 * (R_.T * a.T - a * R_.T) - m_ / a**2) + m_
+        m_ = -_symmetric(R_) * (square * square.T) / (a + a.T)
+        s_ = _symmetric(0.5 * (R_.T * a.T - a * R_.T) - m_ / square) + m_
         Xm_, XL_ = product(X, m_), product(X, L_)
         X_ = 2.0 * (Xm_ + product(BE, L_))
         H_, M_ = self._mixing_adjoint(X, X_)
@@ -121,7 +122,7 @@ class Decoupling:
         xp, product, n, E_m = self._backend.xp, self._backend.linalg.product, self._frame.size, self._E_m
         low = product(self._Q.T, self._Y[:n, :n])
         outer = self._Y[n:, :n] - product(X, low)
-        Z_ij = product(product(outer.T, X_ / self._a_i**2), self._A)
+        Z_ij = product(product(outer.T, X_ / (self._a_i * self._a_i)), self._A)
         Z_ij = Z_ij / (E_m[None, n:] - E_m[:n, None])
         Y = xp.concatenate([xp.concatenate([low, self._A], axis=1), self._Y[n:]])
         left = product(Y[:, :n], Z_ij)

@@ -58,7 +58,8 @@ class DeviceMemory:
         weakref.finalize(array, self.sizes.pop, id(array), None).atexit = False
 
 
-ARITHMETIC = (np.add, np.subtract, np.multiply, np.true_divide)
+ARITHMETIC = (np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.power)
+"""Operations that are refused with numbers for which CuPy would import SciPy; comparisons, mostly of tests, are not."""
 MEMORY = DeviceMemory()
 """The memory of the simulated device."""
 
@@ -99,8 +100,10 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         out = options.get("out")
-        if out is None and ufunc in ARITHMETIC and _imports_scipy(*inputs):
-            raise TypeError("CuPy imports SciPy (0.3 s) for NumPy's numbers and those on the right: write 0.5 * A")
+        if out is None and method == "__call__" and ufunc in ARITHMETIC and _imports_scipy(*inputs):
+            raise TypeError(
+                "CuPy imports SciPy (0.3 s) for NumPy's numbers and those on the right: write 0.5 * A, A * A"
+            )
         result = _call(getattr(ufunc, method), inputs, options)
         return result if out is None else out[0]
 
