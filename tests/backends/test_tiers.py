@@ -360,6 +360,19 @@ def test_a_calculation_on_a_gpu_keeps_its_kernels(wait: bool, monkeypatch: pytes
         assert now[0].program.source.entry == "group_kernel" and later == [first[0]]
 
 
+def test_batches_of_a_class_have_the_same_kernel_on_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A small batch that does not wait for the kernel decides for a larger one of the same class."""
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path))
+    kinds._kind.cache_clear()
+    large = iter([False, True] * 4)
+    monkeypatch.setattr(launch, "is_worth_waiting", lambda *given: next(large))
+    monkeypatch.setattr(SimtProgram, "ready", False)
+    device = Planner(worth_compiling=0.0)
+    integrals.overlap(BASIS, backend=device)
+    with fixed_kernels():
+        assert {device.plan(device.jobs[0]).program.source.entry for _ in range(4)} == {"group_kernel"}
+
+
 # ---------------------------------------------------------------------------------------- the end of a process
 
 QUEUE = """

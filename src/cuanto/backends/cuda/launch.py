@@ -98,19 +98,19 @@ class JobLaunches:
             wait = is_worth_waiting(
                 self._backend, "integrals.worth_waiting", job.calls * work, kind.cost.text_operations
             )
-            program = self._straight(job, needed=wait or schedule == "thread")
+            program = self._straight(job, wait)
             if program is not None and (schedule == "thread" or uses_special(program, wait)):
                 items = job.bras * -(-job.kets // BLOCK) * BLOCK
                 otherwise = None if schedule == "thread" or program.ready else partial(self._groups, job)
                 return Launch(program, items, {**job.arguments, "begin": 0, "end": job.bras}, otherwise=otherwise)
         return self._groups(job)
 
-    def _straight(self, job: Job, needed: bool) -> Program | None:
-        """The straight-line kernel of a class; None if it is not needed now and has no text yet, which takes up to
-        40 ms and is left to another process."""
-        kind, real = kind_of(job), job.real_name
-        if needed or choose_once((kind, real), lambda: kind.has_source(real)):
-            return self._backend.compile(kind.source(real), later=not needed)
+    def _straight(self, job: Job, wait: bool) -> Program | None:
+        """The straight-line kernel of a class. None if its text has not been generated before, and the calculation
+        would not `wait` for the kernel: another process makes both."""
+        kind, real, required = kind_of(job), job.real_name, self._backend.traits.schedule == "thread"
+        if required or choose_once((kind, real), lambda: wait or kind.has_source(real)):
+            return self._backend.compile(kind.source(real), later=not (wait or required))
         self._backend.expect_kernel(kind.class_, job.columns, real, "store")
         return None
 
