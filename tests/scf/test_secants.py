@@ -84,3 +84,16 @@ def test_along_a_trajectory_an_scf_takes_half_the_iterations(method: str, multip
     assert results[-1].energy == pytest.approx(alone.energy, abs=1e-9)
     assert np.allclose(results[-1].gradient, alone.gradient, atol=1e-6)
     assert results[-1].iterations <= alone.iterations / 2
+
+
+@pytest.mark.parametrize(
+    "molecule", [Molecule.from_string("2\n\nH 0 0 0\nH 0 0 0.74\n"), Molecule.from_string("1\n\nHe 0 0 0\n")], ids=str
+)
+def test_orbitals_that_symmetry_determines_have_no_secants(molecule: Molecule) -> None:
+    """Their errors are rounding errors, of which nothing is kept for the next geometry."""
+    surface = Surface(molecule, "hf", "sto-3g", points=4, backend="cpu")
+    for k in range(3):
+        found = surface.at(molecule.R_ax * (1.0 + 0.05 * k))
+        assert found.converged
+    alone = Surface(molecule, "hf", "sto-3g", backend="cpu").at(found.molecule.R_ax)
+    assert found.energy == pytest.approx(alone.energy, abs=1e-10)

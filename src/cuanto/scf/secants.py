@@ -59,7 +59,7 @@ class Secants:
     def carried(self, frame: Frame, S_pq: Any) -> Carried | None:
         """The pairs in the orthonormal basis of another geometry; None if there are none."""
         pairs = self._pairs
-        if pairs is None or pairs[0].shape[-1] != len(S_pq):
+        if pairs is None or not len(pairs[0]) or pairs[0].shape[-1] != len(S_pq):
             return None
         F, e = pairs
         if not frame.symmetric:
