@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.atomic.guess import SavedSpinors
 from cuanto.batch.entry import Entry
 from cuanto.batch.table import Row, Table
 from cuanto.cli.calculate import run_job
@@ -27,6 +28,7 @@ from cuanto.cli.run import read_job
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
 from cuanto.interfaces.sources import Model, choose_model, read_source
+from cuanto.report import report_html
 from cuanto.scf.checkpoint import SEAL, read_checkpoint
 from cuanto.system import text
 from cuanto.system.formats import qcschema_structure
@@ -132,8 +134,11 @@ def test_devices_and_pipes_are_read_in_bounded_time(tmp_path: Path, monkeypatch:
     begin = time.monotonic()
     with pytest.raises(InputError, match="the pipe delivered no data for"):
         cuanto.Molecule.from_file(pipe)
-    with pytest.raises(InputError, match="the pipe delivered no data for"):
-        cuanto.read(pipe)
+    for read in (cuanto.read, report_html):
+        with pytest.raises(InputError, match="the pipe delivered no data for"):
+            read(pipe)
+    with pytest.raises(InputError, match="there is no such file"):
+        SavedSpinors.load(pipe)
     assert time.monotonic() - begin < 10
 
 
@@ -144,6 +149,18 @@ def test_a_pipe_with_a_molecule_is_read(tmp_path: Path) -> None:
     writer.start()
     assert cuanto.Molecule.from_file(pipe).symbols == ("H", "H")
     writer.join()
+
+
+def test_a_pipe_with_a_result_is_read(tmp_path: Path) -> None:
+    """As in `cuanto report <(zcat ...)`: the text is there only once."""
+    result = cuanto.energy(cuanto.Molecule.from_string(H2), "hf", "sto-3g", backend="cpu")
+    os.mkfifo(pipe := tmp_path / "pipe.json")
+    schema = json.dumps(result.to_qcschema())
+    for read, expected in ((cuanto.read, "hf"), (report_html, "<!doctype html>")):
+        writer = threading.Thread(target=lambda: pipe.write_text(schema))
+        writer.start()
+        assert expected in str(read(pipe))
+        writer.join()
 
 
 def test_long_texts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,8 @@ class SavedSpinors:
     def load(cls, path: str | os.PathLike[str]) -> SavedSpinors:
         """Read a file written by `save`."""
         try:
+            if not Path(path).is_file():  # opening a pipe would wait
+                raise FileNotFoundError("there is no such file")
             with Path(path).open("rb") as file, np.load(file) as data:
                 count = sum(name.startswith("exponents_") for name in data.files)
                 basis = AtomBasis(tuple(data[f"exponents_{i}"] for i in range(count)))

@@ -32,7 +32,7 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             return InputError(f"{shown} is a folder: name a file in it{many}")
         if not path.exists():
             return InputError(f"{error}{_suggest(given, path, known)}")
-        if path.is_file() and is_checkpoint(path):
+        if is_checkpoint(path):
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
             return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")

@@ -41,24 +41,30 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
     executed, and invalid optional values count as missing.
     """
     if isinstance(source, Mapping):
-        return _from_schema(source, "the result")
-    if not isinstance(source, (str, os.PathLike)):
-        raise InputError(f"a {type(source).__name__} is not a result: {EXPECTED_FILES}")
-    path = Path(source)
+        return from_schema(source, "the result")
+    schema = read_schema(source)
+    return _from_checkpoint(Path(source)) if schema is None else from_schema(schema, str(source))
+
+
+def read_schema(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The content of a JSON file; None if the file is a checkpoint. A pipe can be read only once."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"a {type(path).__name__} is not a result: {EXPECTED_FILES}")
     try:
-        if path.is_file() and is_checkpoint(path):
-            return _from_checkpoint(path)
+        if is_checkpoint(Path(path)):
+            return None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     try:
-        schema = parse_json(read_text(path, "result"), str(path))
+        return parse_json(read_text(path, "result"), str(path))
     except InputError as error:
         raise InputError(f"{error}; {EXPECTED_FILES}") from None
-    return _from_schema(schema, str(path))
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is a checkpoint (HDF5)."""
+    """Whether a path is that of a checkpoint (HDF5)."""
+    if not path.is_file():  # opening a pipe would wait
+        return False
     with path.open("rb") as file:
         return file.read(len(SIGNATURE)) == SIGNATURE
 
@@ -90,7 +96,8 @@ def _from_checkpoint(path: Path) -> GaussianResult:
     )
 
 
-def _from_schema(given: Mapping[str, Any], where: str) -> Result:
+def from_schema(given: Mapping[str, Any], where: str) -> Result:
+    """The result in a QCSchema AtomicResult, which errors call `where`."""
     schema = to_version_1(given, where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quote(schema.get("schema_name", "JSON"))

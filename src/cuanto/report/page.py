@@ -10,14 +10,13 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from cuanto.errors import InputError
 from cuanto.files import write_text
 from cuanto.interfaces.optimization import NAME as OPTIMIZATION
 from cuanto.interfaces.qcschema import read_molecule
-from cuanto.interfaces.read import is_checkpoint, read
+from cuanto.interfaces.read import from_schema, read, read_schema
 from cuanto.interfaces.vibrations import is_hessian, read_hessian
 from cuanto.interfaces.wavefunction import wavefunction_of
 from cuanto.methods import Result
@@ -27,8 +26,6 @@ from cuanto.report.markup import Markup, join, tag
 from cuanto.report.motion import Motion, geometries_in, geometries_of
 from cuanto.report.sections import atomic_charges, body, dipole_vector
 from cuanto.report.surfaces import Surface, frontier_surfaces
-from cuanto.system.formats import parse_json
-from cuanto.system.text import read_text
 from cuanto.units import BOHR_IN_ANGSTROM
 
 Source = Result | Vibrations | OptimizationResult | Mapping[str, Any] | str | os.PathLike[str]
@@ -76,28 +73,17 @@ def _parts(source: Source) -> tuple[Result, Motion]:
         if source.result is None:
             raise InputError("these vibrations were read from a Hessian file: make the report from the file itself")
         return source.result, Motion.of_vibrations(source)
-    schema = source if isinstance(source, Mapping) else _schema(source)
-    if is_hessian(schema):
-        return read(source), Motion.of_vibrations(read_hessian(schema))
-    if schema.get("schema_name") == OPTIMIZATION and schema.get("trajectory"):
-        where = "the result" if isinstance(source, Mapping) else str(source)
-        trajectory = schema["trajectory"]
+    given, where = (source, "the result") if isinstance(source, Mapping) else (read_schema(source), str(source))
+    if given is None:
+        return read(source), Motion()
+    if is_hessian(given):
+        return from_schema(given, where), Motion.of_vibrations(read_hessian(given))
+    if given.get("schema_name") == OPTIMIZATION and given.get("trajectory"):
+        trajectory = given["trajectory"]
         molecules = [read_molecule(row, where) for row in trajectory]
         found = geometries_in(trajectory, molecules)
-        return read(trajectory[-1]), Motion.of_geometries(found, schema.get("success") is True)
-    return read(source), Motion()
-
-
-def _schema(path: object) -> dict[str, Any]:
-    """The content of a JSON file; empty for checkpoints and for unreadable files, for which `read` raises an error."""
-    if not isinstance(path, str | os.PathLike):
-        return {}
-    try:
-        if is_checkpoint(Path(path)):
-            return {}
-        return parse_json(read_text(path, "result"), str(path))
-    except (InputError, OSError):
-        return {}
+        return from_schema(trajectory[-1], where), Motion.of_geometries(found, given.get("success") is True)
+    return from_schema(given, where), Motion()
 
 
 def _surfaces(result: Result) -> tuple[list[Surface], str]:
