@@ -99,13 +99,13 @@ def gradient(
 
 
 def gradient_along_path(
-    molecule: Molecule, method: str, basis: BasisChoice | Basis | None = None, **options: Any
+    molecule: Molecule, method: str, basis: BasisChoice | Basis | None = None, *, forces: bool = True, **options: Any
 ) -> Result:
     """Like `gradient`, but without a search for the lowest state: for geometries, as in an optimisation, that must all
-    have the same state.
+    have the same state. Without `forces` the energy alone.
     """
     keywords = tight_keywords(options)
-    return _warn_unconverged(_compute(molecule, method, basis, keywords, gradient=True, single_point=False))
+    return _warn_unconverged(_compute(molecule, method, basis, keywords, gradient=forces, single_point=False))
 
 
 def _compute(

@@ -11,7 +11,9 @@ from ase.calculators.calculator import CalculatorSetupError
 from ase.calculators.qmmm import EIQMMM, Embedding, LJInteractions
 from ase.calculators.tip3p import TIP3P, epsilon0, sigma0
 
+import cuanto
 from cuanto.interfaces.ase import Cuanto
+from cuanto.units import HARTREE_IN_EV
 
 WATER = np.array([[0.0, 0.0, 0.1], [0.0, 0.75, -0.5], [0.0, -0.75, -0.5]])
 
@@ -31,6 +33,20 @@ def test_forces_after_an_energy_equal_those_of_a_tight_scf() -> None:
     both, forces = (Atoms("OH2", WATER, calculator=Cuanto("hf", basis="sto-3g", backend="cpu")) for _ in range(2))
     both.get_potential_energy()
     assert np.allclose(both.get_forces(), forces.get_forces(), atol=1e-5)
+
+
+@pytest.mark.parametrize("forces", [False, True])
+def test_the_state_does_not_depend_on_the_order_of_calls(forces: bool) -> None:
+    """B2 has lower states, which a single point would look for."""
+    atoms = Atoms("B2", [(0, 0, 0), (0, 0, 1.59)], magmoms=[1, 1])
+    atoms.calc = Cuanto("uhf", basis="sto-3g", backend="cpu")
+    if forces:
+        atoms.get_forces()
+    energy = atoms.get_potential_energy()
+    molecule = cuanto.Molecule.from_ase(atoms)
+    plain = cuanto.energy(molecule, "uhf", "sto-3g", backend="cpu", search="none")
+    assert energy / HARTREE_IN_EV == pytest.approx(plain.energy, abs=1e-7)
+    assert cuanto.energy(molecule, "uhf", "sto-3g", backend="cpu").energy < plain.energy - 1e-3
 
 
 def test_point_charges_pull_the_molecule_and_are_pulled() -> None:

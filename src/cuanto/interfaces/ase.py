@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cuanto.api import energy, gradient_along_path, tight_keywords
+from cuanto.api import gradient_along_path
 from cuanto.arrays import Array
 from cuanto.errors import ConvergenceError, MissingDependencyError, without_convergence_warnings
 from cuanto.methods import GaussianResult, Result
@@ -30,7 +30,8 @@ class Cuanto(Calculator):
     """ASE calculator; keywords are those of `cuanto.energy`, and `charge` and `multiplicity` of the molecule.
 
     If they are None, they follow from the initial charges and magnetic moments of the atoms. Each calculation starts
-    from the previous one if the atoms are the same.
+    from the previous one if the atoms are the same, and the first one without a search for lower states, so that the
+    state does not depend on the order of calls.
     """
 
     implemented_properties = ["energy", "free_energy", "forces", "dipole", "charges"]  # noqa: RUF012  # ASE's own way
@@ -96,10 +97,7 @@ class Cuanto(Calculator):
             settings["point_charges"] = (self._charges.charges, self._charges.positions)
         try:
             with without_convergence_warnings():
-                if self._forces:
-                    result = gradient_along_path(molecule, method, **settings)
-                else:
-                    result = energy(molecule, method, **tight_keywords(settings))
+                result = gradient_along_path(molecule, method, forces=self._forces, **settings)
         except ConvergenceError as error:
             raise SCFError(str(error)) from None
         if not result.converged:
