@@ -63,12 +63,13 @@ def test_one_pass_gives_both_matrices(water: tuple[cuanto.Molecule, Basis], monk
     direct = DirectJK(water[1], backend="cpu", storage="stored")
     builder, D_npq = IncrementalJK(direct), np.stack([densities(water[1].nbf)["symmetric"]] * 2)
     D_npq[1] *= 0.5
+    D_npq[1] += densities(water[1].nbf)["general"]
     J, K = direct(D_npq)
     close(builder.coulomb(D_npq), J.sum(axis=0, keepdims=True))
     with monkeypatch.context() as patch:
         patch.setattr(DirectJK, "__call__", None)
-        np.testing.assert_array_equal(builder(D_npq, None, False, True)[1], K)
-    np.testing.assert_array_equal(builder(D_npq, None, False, True)[1], K)
+        close(builder(D_npq, None, False, True)[1], K)
+    close(builder(D_npq, None, False, True)[1], K)
     builder.coulomb(D_npq)
     D_npq *= 2.0
     close(builder(D_npq, None, False, True)[1], 2.0 * K)

@@ -283,7 +283,8 @@ class CpuDigest:
     def add(self, D: Array, largest: Array, window: Window, J: Array | None, K: Array | None) -> int:
         """Add half of J and K, without their transposes; returns the number of quartets evaluated.
 
-        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds.
+        `D` [density, row, column]; `largest` [segment, segment]: largest |D|; `window` of the bounds. `J`: one matrix
+        for each density, or one for their sum.
         """
         quartets = np.zeros(self.chunks, dtype=np.int64)
         self.digest(self._digest, D, largest, window, (J, K), {"quartets": quartets})
@@ -300,25 +301,31 @@ class CpuDigest:
     ) -> None:
         """Run a kernel that adds to J and K, unless they are None."""
         J, K = matrices
-        densities = self.densities(D, largest, window, J is not None, K is not None)
-        sums = np.zeros((sum(M is not None for M in matrices), *D.shape))
+        coulombs = 0 if J is None else len(J)
+        densities = self.densities(D, largest, window, coulombs, K is not None)
+        sums = np.zeros((coulombs + (0 if K is None else len(K)), *D.shape[1:]))
         self.run(program, densities, {**values, "matrices": sums}, sums="matrices")
         if J is not None:
-            J += sums[0]
+            J += sums[:coulombs]
         if K is not None:
-            K += sums[-1].transpose(0, 2, 1)
+            K += sums[coulombs:].transpose(0, 2, 1)
 
-    def densities(self, D: Array, largest: Array, window: Window, want_j: bool, want_k: bool, **more: int) -> Records:
-        """Record of densities [density, row, column] and of the window of quartets; `more`: other values of fields."""
+    def densities(self, D: Array, largest: Array, window: Window, coulombs: int, want_k: bool, **more: int) -> Records:
+        """Record of densities [density, row, column] and of the window of quartets; `more`: other values of fields.
+
+        `coulombs`: number of matrices J; a single one belongs to the sum of the densities.
+        """
+        D_j = D.sum(axis=0, keepdims=True) if coulombs == 1 < len(D) else D
         row = {
             "nbf": D.shape[1],
             "segments": len(largest),
             "count": len(D),
             "D": np.ascontiguousarray(D.transpose(0, 2, 1)),
+            "D_j": np.ascontiguousarray(D_j.transpose(0, 2, 1)),
             "largest": np.ascontiguousarray(largest),
             "lower": window[0],
             "upper": window[1],
-            "want_j": int(want_j),
+            "coulombs": coulombs,
             "want_k": int(want_k),
             "rows": D.shape[1],
             "products": 0,

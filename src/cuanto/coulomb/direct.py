@@ -115,10 +115,20 @@ class DirectJK:
         if want_k or by_quartets:
             J_quartets, K = self.quartets(symmetric, by_quartets, want_k)
             J = J_quartets if by_quartets else J
-        if want_k and odd is not None:
-            K = K + self.quartets(odd, False, True, antisymmetric=True)[1]
+        K = self._add_odd(K, odd) if want_k else None
         shape, add = np.shape(D), self.backend.communicator.sum
         return (None if J is None else add(J).reshape(shape)), (None if K is None else add(K).reshape(shape))
+
+    def total_j_and_k(self, D_spq: Any) -> tuple[Any, Any]:
+        """J of the sum of densities, [1, p, q], and the K of each, from one pass over stored integrals."""
+        symmetric, odd = _symmetric_parts(self._validate(D_spq))
+        J, K = self.quartets.total_j_and_k(symmetric)
+        add = self.backend.communicator.sum
+        return add(J), add(self._add_odd(K, odd))
+
+    def _add_odd(self, K: Any, odd: Any | None) -> Any:
+        """Add the K of the antisymmetric parts of the densities, if they have any."""
+        return K if odd is None else K + self.quartets(odd, False, True, antisymmetric=True)[1]
 
     def j(self, D: Any) -> Any:
         """J alone."""
@@ -174,9 +184,9 @@ class IncrementalJK(JKBuilder):
         """J of the sum of densities; stored integrals give K in the same pass, which is kept for the next call."""
         if not (self.direct.stored and self.direct.one_pass):
             return super().coulomb(D_spq)
-        J_spq, K_spq = self.direct(D_spq)
+        J_pq, K_spq = self.direct.total_j_and_k(D_spq)
         self._exchange = D_spq.copy(), K_spq
-        return J_spq.sum(axis=0, keepdims=True)
+        return J_pq
 
     def __call__(self, D: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K of D; `C_spi` is not used."""

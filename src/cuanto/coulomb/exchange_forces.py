@@ -48,7 +48,7 @@ class DerivativeDigest(CpuDigest):
     def forces(self, D_npq: Array, largest: Array, window: Window, basis: Basis, shells: DerivativeShells) -> Array:
         """Sums over r of K'_kr D_pr for all derivatives, [atom, axis]."""
         gradient, quartets = np.zeros((len(basis.R_ax), 3)), np.zeros(self.chunks, dtype=np.int64)
-        densities = self.densities(D_npq, largest, window, False, True, rows=shells.size, products=1)
+        densities = self.densities(D_npq, largest, window, 0, True, rows=shells.size, products=1)
         values = {"function": shells.function, "parent": shells.p, "weight": shells.weight, "terms": len(shells.p)}
         target = 3 * basis.function_atoms[shells.p] + shells.x
         values |= {"target": target, "quartets": quartets, "gradient": gradient}

@@ -131,11 +131,21 @@ class QuartetEngine:
         """J and K of densities that are all symmetric, or all antisymmetric (whose J is zero)."""
         xp = self.backend.xp
         J, K = (xp.zeros_like(D_npq) if wanted else None for wanted in (want_j and not antisymmetric, want_k))
-        largest = self.largest(D_npq)
-        self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
-        sign = -1.0 if antisymmetric else 1.0
-        J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))
+        J, K = self._add(D_npq, self.largest(D_npq), J, K, -1.0 if antisymmetric else 1.0)
         return (xp.zeros_like(D_npq) if want_j and J is None else J), K
+
+    def total_j_and_k(self, D_npq: Any) -> tuple[Any, Any]:
+        """J of the sum of symmetric densities, [1, p, q], and their K; only where integrals can be stored."""
+        xp = self.backend.xp
+        total = D_npq.sum(axis=0, keepdims=True)
+        largest = self.largest(xp.concatenate([D_npq, total]))
+        return self._add(D_npq, largest, xp.zeros_like(total), xp.zeros_like(D_npq))
+
+    def _add(self, D_npq: Any, largest: Any, J: Any | None, K: Any | None, sign: float = 1.0) -> tuple[Any, Any]:
+        """Add the quartets to J and K, which begin as zeros, and `sign` times the transposes."""
+        self._done = [engine.add(D_npq, largest, window, J, K) for engine, window in self._parts]
+        J, K = (M if M is None else M + sign * M.transpose(0, 2, 1) for M in (J, K))
+        return J, K
 
     @property
     def statistics(self) -> Statistics:

@@ -81,7 +81,7 @@ def _stream(head: Any, value: Any, limit: int) -> dict[str, Any]:
 
 def _fill(digest: CpuDigest, window: Window, segments: int, values: dict[str, Any]) -> None:
     """Store, or count, the quartets of each chunk."""
-    densities = digest.densities(np.zeros((0, 1, 1)), np.ones((segments, segments)), window, False, False)
+    densities = digest.densities(np.zeros((0, 1, 1)), np.ones((segments, segments)), window, 0, False)
     program = digest.backend.compile(cpu_store(digest.name))
     digest.run(program, densities, values, wait=False)  # they are computed once
 

@@ -175,11 +175,13 @@ DENSITIES = Layout(
     "Densities and the range of bounds of the quartets.",
     """
     INDEX nbf, segments, count;
-    const double* D;  // [density, row, column], transposed
+    const double* D;  // [density, row, column], transposed: of matrices K
+    const double* D_j;  // the same of matrices J
     const double* largest;  // [segment, segment]
     double lower;
     double upper;  // quartets with lower <= bound < upper
-    INDEX want_j, want_k;
+    INDEX coulombs;  // number of matrices J
+    INDEX want_k;
     INDEX rows;  // of K
     INDEX products;  // whether bounds contain the product of two densities instead of one
 """,

@@ -26,7 +26,7 @@ struct Kets {
     ACC bound, own;           // own: twice the largest |D| between c and d
     double largest_bound;
     ACC *D, *K;               // [density, row, function]
-    ACC *D_cd, *J_cd;         // [density, function c, function d]
+    ACC *D_cd, *J_cd;         // [matrix J, function c, function d]
     ACC* near;                // [segment]: the largest |D| between the functions of a segment and those of shell c or d
 };
 
@@ -51,7 +51,7 @@ static void gather(const Densities& x, const KetClass& k, INDEX first, Kets& v) 
         v.bound[lane] = there ? k.bound[ket] : 0.0;
         v.largest_bound = v.bound[lane] > v.largest_bound ? v.bound[lane] : v.largest_bound;
         const double *near_c = x.largest + segment[0] * x.segments, *near_d = x.largest + segment[1] * x.segments;
-        v.own[lane] = x.want_j ? 2 * near_c[segment[1]] : 0.0;
+        v.own[lane] = x.coulombs ? 2 * near_c[segment[1]] : 0.0;
         for (INDEX s = 0; s < x.segments; ++s) v.near[s][lane] = near_c[s] > near_d[s] ? near_c[s] : near_d[s];
         for (INDEX density = 0; density < x.count; ++density) {
             const double* D = x.D + density * n * n;
@@ -60,31 +60,31 @@ static void gather(const Densities& x, const KetClass& k, INDEX first, Kets& v) 
                 double* target = (double*)(v.D + density * n * v.functions + f) + lane;
                 if (x.want_k) for (INDEX p = 0; p < n; ++p) target[p * row] = source[p];
             }
+        }
+        for (INDEX j = 0; j < x.coulombs; ++j)
             for (INDEX f = 0; f < v.nc; ++f)
                 for (INDEX g = 0; g < v.nd; ++g)
-                    v.D_cd[(density * v.nc + f) * v.nd + g][lane] = D[(v.d[lane] + g) * n + v.c[lane] + f];
-        }
+                    v.D_cd[(j * v.nc + f) * v.nd + g][lane] = x.D_j[j * n * n + (v.d[lane] + g) * n + v.c[lane] + f];
     }
     for (INDEX i = 0; i < x.count * x.rows * v.functions; ++i) v.K[i] = ACC{};
-    for (INDEX i = 0; i < x.count * v.nc * v.nd; ++i) v.J_cd[i] = ACC{};
+    for (INDEX i = 0; i < x.coulombs * v.nc * v.nd; ++i) v.J_cd[i] = ACC{};
 }
 
 static void scatter(const Densities& x, const Kets& v, double* J, double* K) {
     const INDEX n = x.nbf, row = v.functions * LANES;
-    for (int lane = 0; lane < LANES; ++lane)
-        for (INDEX density = 0; density < x.count; ++density) {
+    for (int lane = 0; lane < LANES; ++lane) {
+        for (INDEX density = 0; density < x.count; ++density)
             if (x.want_k)
                 for (INDEX f = 0; f < v.functions; ++f) {
                     double* target = K + density * n * n + (f < v.nc ? v.c[lane] + f : v.d[lane] + f - v.nc) * n;
                     const double* source = (const double*)(v.K + density * n * v.functions + f) + lane;
                     for (INDEX p = 0; p < n; ++p) target[p] += source[p * row];
                 }
-            if (x.want_j)
-                for (INDEX f = 0; f < v.nc; ++f)
-                    for (INDEX g = 0; g < v.nd; ++g)
-                        J[density * n * n + (v.c[lane] + f) * n + v.d[lane] + g] +=
-                            v.J_cd[(density * v.nc + f) * v.nd + g][lane];
-        }
+        for (INDEX j = 0; j < x.coulombs; ++j)
+            for (INDEX f = 0; f < v.nc; ++f)
+                for (INDEX g = 0; g < v.nd; ++g)
+                    J[j * n * n + (v.c[lane] + f) * n + v.d[lane] + g] += v.J_cd[(j * v.nc + f) * v.nd + g][lane];
+    }
 }
 
 // Stands for the weight of stored integrals, which already contain it.
@@ -163,12 +163,11 @@ static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, c
     const INDEX n = x.nbf, cd = v.nc * v.nd;
     for (INDEX q = 0; q < bra.columns; ++q, integrals += bra.na * bra.nb * cd) {
         const int* ao = bra.ao + 2 * (b * bra.columns + q);
-        for (INDEX density = 0; density < x.count; ++density) {
+        for (INDEX density = 0; density < x.count; ++density)
             if (x.want_k) add_k(integrals, weight, bra.na, bra.nb, ao[0], ao[1], density * n, v);
-            if (x.want_j)
-                digest_j(integrals, weight, bra.na, bra.nb, ao[0], ao[1], n, x.D + density * n * n, J + density * n * n,
-                         v.D_cd + density * cd, v.J_cd + density * cd, cd);
-        }
+        for (INDEX j = 0; j < x.coulombs; ++j)
+            digest_j(integrals, weight, bra.na, bra.nb, ao[0], ao[1], n, x.D_j + j * n * n, J + j * n * n, v.D_cd + j * cd,
+                     v.J_cd + j * cd, cd);
     }
     return integrals;
 }
@@ -186,7 +185,7 @@ static INDEX select_bras(const Densities& x, const BraClass& bra, double largest
         const int* segment = bra.segment + 2 * b;
         const ACC near_a = v.near[segment[0]], near_b = v.near[segment[1]];
         ACC density = x.products ? near_a * near_b : larger(near_a, near_b);
-        if (x.want_j) density = larger(density, larger(v.own, acc_set(2 * x.largest[segment[0] * x.segments + segment[1]])));
+        if (x.coulombs) density = larger(density, larger(v.own, acc_set(2 * x.largest[segment[0] * x.segments + segment[1]])));
         const ACC bound = bra.bound[b] * v.bound * density;
         ACC weight = {};
         INDEX alive = 0;
@@ -219,7 +218,7 @@ static Work workspace(const Densities& x, const KetClass& k, const BraClass* bra
     }
     const INDEX numbers = largest_item > INTEGRALS ? largest_item : INTEGRALS;
     const INDEX items = numbers / LANES;
-    const INDEX row = x.count * (k.nc + k.nd), block = x.count * k.nc * k.nd;
+    const INDEX row = x.count * (k.nc + k.nd), block = x.coulombs * k.nc * k.nd;
     char* memory = (char*)digest_workspace.ask(((x.nbf + x.rows) * row + 2 * block + x.segments + items) * sizeof(ACC) +
                                                up(numbers * sizeof(REAL)) + up(2 * items * sizeof(int)));
     Work w;
@@ -236,7 +235,7 @@ static double largest_density(const Densities& x) {
     double largest = 0;
     for (INDEX i = 0; i < x.segments * x.segments; ++i) largest = x.largest[i] > largest ? x.largest[i] : largest;
     if (x.products) return largest * largest;
-    return x.want_j ? 2 * largest : largest;
+    return x.coulombs ? 2 * largest : largest;
 }
 
 // Call visit(work, kets, bras, classes of bras, first ket) for the vectors of kets of a chunk. Vectors of all classes are
@@ -261,4 +260,4 @@ static void vectors_of_chunk(const Densities& x, const KetClass* kets, const Bra
 }
 
 // J and K of a chunk are consecutive; a matrix that is not requested takes no space.
-static double* sums_of_k(const Densities& x, double* sums) { return x.want_j ? sums + x.count * x.nbf * x.nbf : sums; }
+static double* sums_of_k(const Densities& x, double* sums) { return sums + x.coulombs * x.nbf * x.nbf; }
