@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from campaign import TARGETS, Campaign
+from campaign import TARGETS, Campaign, prepare
 
 COUNT = 600
 
@@ -19,6 +19,15 @@ def test_damaged_inputs_are_refused_with_an_explanation(tmp_path: Path, monkeypa
     campaign.run(COUNT)
     assert not campaign.failures, campaign.failures[0]
     assert campaign.tried.total() == COUNT and set(campaign.tried) == set(TARGETS)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_inputs_are_good_before_they_are_damaged(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare()
+    for example in TARGETS[name].examples:
+        found = TARGETS[name].act(example)
+        assert name != "commands" or found == 0, example
 
 
 def test_an_input_follows_from_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import contextlib
 import copy
 import io
 import json
+import platform
 import random
 import signal
 import sys
@@ -23,6 +24,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +157,17 @@ ARGUMENTS = [
     ["energy", "h2.xyz", "-m", "hf", "-b", "sto-3g", "--fitting", "none", "--backend", "cpu", "-o", "seed=3"],
     ["energy", "h2.xyz", "-m", "am1", "--charge", "1", "--multiplicity", "2", "--json", "a.json"],
     ["gradient", "h2.xyz", "-m", "rm1", "--max-memory", "4GB"],
-    ["run", "job.toml", "--quiet"],
+    ["run", "h2.toml", "--quiet"],
     ["functionals", "b3lyp"],
     ["kernel", "overlap", "s", "s"],
     ["report", "h2.json"],
     ["atom", "--element", "H", "--nucleus", "point"],
+    ["optimize", "h2.xyz", "-m", "hf", "-b", "sto-3g", "--max-steps", "9", "-q"],
+    ["frequencies", "h2.xyz", "-m", "hf", "-b", "sto-3g", "--scale", "0.9", "-q"],
+    ["md", "h2.xyz", "-m", "pm3", "--steps", "2", "--timestep", "0.5", "-q"],
+    ["energy", "h2.xyz", "h2.xyz", "-m", "mndo", "--out", "table.csv"],
+    ["energy", "h2.xyz", "-m", "hf", "-b", "sto-3g", "--counterpoise", "1,1", "--multiplicity", "1"],
+    ["cube", "h2.json", "--orbital", "density", "--spacing", "1"],
 ]
 
 NUMBERS = ["nan", "-inf", "1e999", "1e308", "1e-308", "0", "-1", "-0.0", "9" * 25, "1D+00", "٣", "1e400", "0x10"]
@@ -298,8 +306,8 @@ def read_journal(text: str) -> None:
     list(JsonLines("a.journal").read())
 
 
-def command(arguments: list[str]) -> None:
-    """Run a command in this process; only status 70 is an internal error."""
+def command(arguments: list[str]) -> int:
+    """Run a command in this process, and return its status; only 70 is an internal error."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
@@ -307,6 +315,8 @@ def command(arguments: list[str]) -> None:
         except SystemExit as leaving:
             if leaving.code == INTERNAL_ERROR:
                 raise AssertionError(out.getvalue()) from None
+            return int(leaving.code or 0)
+    return 0
 
 
 @dataclass(frozen=True)
@@ -339,9 +349,8 @@ TARGETS: dict[str, Target] = {
     "constraints": Target(constrain, CONSTRAINTS, share=1),
     "isotopes": Target(parse_isotopes, ISOTOPES, share=0.5),
     "configurations": Target(parse_configuration, CONFIGURATIONS, share=0.5),
-    "tempered sets": Target(
-        lambda t: (parse_parameters(t), parse_ranges(t)), ["0.1 2.5 1.0", "s=1-5 p=2-4"], share=0.5
-    ),
+    "tempered sets": Target(parse_parameters, ["0.1 2.5 1.0 2.0"], share=0.2),
+    "ranges of exponents": Target(parse_ranges, ["s(1:5)p(2:4)"], share=0.3),
     "journals": Target(read_journal, ['{"key": "a", "row": {}}\n{"key": "b"}\n'], share=0.5),
     "SMILES": Target(cuanto.Molecule.from_smiles, SMILES, lambda text, r: damage(text, r)[:30], share=0.2),
     "results": Target(read_result, [], damage_data, share=2),
@@ -360,7 +369,7 @@ class Campaign:
 
     def run(self, count: int, first: int = 0) -> None:
         """Try `count` inputs; files are written to the working folder."""
-        _prepare()
+        prepare()
         for number in range(first, first + count):
             self.attempt(number)
 
@@ -382,7 +391,7 @@ class Campaign:
             print(self.failures[-1], flush=True)
 
 
-def _prepare() -> None:
+def prepare() -> None:
     """Write the files that commands name, and compute results to be damaged."""
     h2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
     Path("h2.xyz").write_text(h2)
@@ -392,7 +401,8 @@ def _prepare() -> None:
     if "results" in TARGETS:
         TARGETS["results"].examples[:] = [result.to_qcschema() for result in results]
     Path("h2.json").write_text(json.dumps(results[1].to_qcschema()))
-    Path("job.toml").write_text(JOB.replace("b3lyp", "pm6").replace('basis = "def2-svp"\n', ""))
+    job = JOB.replace("b3lyp", "hf").replace("def2-svp", "sto-3g").replace("grid = [50, 194]\n", "")
+    Path("h2.toml").write_text(job)
 
 
 @contextlib.contextmanager
@@ -427,7 +437,9 @@ def main() -> int:
     counts = ", ".join(f"{name} {number}" for name, number in sorted(campaign.tried.items()))
     print(f"{campaign.tried.total()} inputs, {len(campaign.failures)} internal errors, {seconds:.0f} s ({counts})")
     if record:
-        found = {"seed": given.seed, "first": given.first, "inputs": campaign.tried.total()}
+        found: dict[str, Any] = {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "python": platform.python_version()}
+        found |= {"cuanto": cuanto.__version__, "seed": given.seed, "first": given.first}
+        found |= {"inputs": campaign.tried.total(), "seconds": round(seconds)}
         found |= {"internal_errors": len(campaign.failures), "targets": dict(sorted(campaign.tried.items()))}
         record.write_text(json.dumps(found, indent=1) + "\n")
     return 1 if campaign.failures else 0
