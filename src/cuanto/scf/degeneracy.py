@@ -6,7 +6,6 @@ orbitals is degenerate, and which of its orbitals are filled would depend on the
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,5 +35,8 @@ def order_degenerate(frame: Frame, C_sjm: Any, eps_sm: Any, n_km: Array) -> Any:
 
 def _open_levels(eps_m: Array, n_m: Array) -> list[tuple[int, int]]:
     """Ranges of degenerate orbitals that are not occupied equally."""
-    edges = [0, *(np.flatnonzero(np.diff(eps_m) > DEGENERATE) + 1).tolist(), len(eps_m)]
-    return [(a, b) for a, b in pairwise(edges) if np.ptp(n_m[a:b]) > 0.0]
+    apart = np.diff(eps_m) > DEGENERATE
+    level_m = np.concatenate([[0], np.cumsum(apart)])
+    open_levels = np.unique(level_m[:-1][(np.diff(n_m) != 0.0) & ~apart])
+    first, end = (np.searchsorted(level_m, open_levels, side=side).tolist() for side in ("left", "right"))
+    return list(zip(first, end, strict=True))
