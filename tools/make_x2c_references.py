@@ -2,10 +2,13 @@
 
     python tools/make_x2c_references.py              # rows that are not there yet
     python tools/make_x2c_references.py --again      # all of them
+    python tools/make_x2c_references.py --again --only "hydrogen bromide rhf"
 
 One closed-shell ion of every element from H to Rn, molecules, and a few other methods. PySCF gets exactly our shells
 and decontracts them (its default); its speed of light is `x2c_cases.SPEED_OF_LIGHT`, Gaussian nuclei have our
-exponents. Gradients are left out for Gaussian nuclei: those of PySCF 2.14 do not add up to zero.
+exponents. Gradients with Gaussian nuclei are differences of energies: those of PySCF 2.14 do not add up to zero,
+because in one of two terms of the attraction to a nucleus it takes this to be a point. With that corrected, they agree
+with the differences within 2e-8 Hartree/Bohr for HBr.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "
 
 from make_gradient_references import mean_field  # noqa: E402
 
+from cuanto import Molecule  # noqa: E402
 from cuanto.system.elements import SYMBOLS  # noqa: E402
 from cuanto.terms.x2c import OneElectronModel  # noqa: E402
 from scf_cases import oracle  # noqa: E402
@@ -38,6 +42,8 @@ LARGEST = 1e-6
 BASIS = "x2c-svpall"
 JKFIT = "def2-universal-jkfit"
 GRID = (50, 194)
+STEP = 1e-2
+"""Displacement for differences of energies at four points, Bohr."""
 GAUSSIAN = ("He", "Ne", "Kr", "Xe", "Au", "Hg", "Rn")
 MOLECULES: dict[str, tuple[str, int, int]] = {
     "water": ("O 0 0 0.1; H 0.3 0.7 -0.5; H 0 -0.8 -0.4", 0, 1),
@@ -56,7 +62,7 @@ MOLECULES: dict[str, tuple[str, int, int]] = {
 # Molecule, method, basis, fitting, nuclear model; * in the sample of the tests.
 TABLE = f"""
     water / rhf / {BASIS} / none / point *
-    water / rhf / cc-pvdz / none / gaussian
+    water / rhf / cc-pvdz / none / gaussian *
     water / rhf / cc-pvtz-dk / none / point
     water / rhf / {BASIS} / jk / point *
     water / b3lyp / {BASIS} / none / point
@@ -133,10 +139,10 @@ def _molecule(name: str) -> tuple[str, str, int, int]:
     return geometry, name, charge, multiplicity
 
 
-def converge(method: Any) -> float:
-    """Converge a method; returns the norm of the orbital gradient."""
+def converge(method: Any, density: Any = None) -> float:
+    """Converge a method, from a density if given; returns the norm of the orbital gradient."""
     method.conv_tol, method.conv_tol_grad, method.max_cycle, method.chkfile = 1e-11, 1e-7, 25, None
-    method.kernel()  # rounding keeps energies of heavy atoms from converging that far; the gradient decides
+    method.kernel(dm0=density)  # rounding keeps energies of heavy atoms from converging that far; the gradient decides
     norm = float(np.linalg.norm(method.get_grad(method.mo_coeff, method.mo_occ)))
     if norm > LARGEST:
         second = method.newton()
@@ -157,17 +163,39 @@ def calculate(row: Row) -> Row:
 
     assert param.LIGHT_SPEED == SPEED_OF_LIGHT
     mol = molecule_of(row)
+    method = _method(row, mol)
+    norm = converge(method)
+    found = {"program": f"PySCF {pyscf.__version__}", "energy": float(method.e_tot), "orbital_gradient": norm}
+    if mol.natom == 1:
+        return row | found | {"gradient": None}
+    gaussian = row["nuclear_model"] == "gaussian"
+    return row | found | {"gradient": _differences(row, mol, method) if gaussian else _gradient(method, row)}
+
+
+def _method(row: Row, mol: Molecule) -> Any:
+    """PySCF's method, not converged."""
     orbital, aux = bases(row, mol)
     theirs = oracle(mol, orbital)
     exponents = OneElectronModel(gaussian_nuclei=row["nuclear_model"] == "gaussian").exponents(mol.nuclei.protons)
     for atom, exponent in enumerate([] if exponents is None else exponents):
         theirs.set_nuc_mod(atom, exponent)
     method = mean_field(row, theirs).sfx2c1e()
-    if aux is not None:
-        method = method.density_fit(auxbasis=oracle(mol, aux)._basis, only_dfj=row["fitting"] == "j")
-    norm = converge(method)
-    found = {"program": f"PySCF {pyscf.__version__}", "energy": float(method.e_tot), "orbital_gradient": norm}
-    return row | found | {"gradient": _gradient(method, row) if exponents is None and mol.natom > 1 else None}
+    if aux is None:
+        return method
+    return method.density_fit(auxbasis=oracle(mol, aux)._basis, only_dfj=row["fitting"] == "j")
+
+
+def _differences(row: Row, mol: Molecule, method: Any) -> list[list[float]]:
+    """Gradient from differences of energies at four points."""
+    gradient, density = np.zeros((mol.natom, 3)), method.make_rdm1()
+    for a, x in np.ndindex(gradient.shape):
+        for steps, weight in ((1, 8), (-1, -8), (2, -1), (-2, 1)):
+            R_ax = mol.R_ax.copy()
+            R_ax[a, x] += steps * STEP
+            moved = _method(row, Molecule(mol.symbols, R_ax, mol.charge, mol.multiplicity))
+            converge(moved, density)
+            gradient[a, x] += weight * moved.e_tot / (12.0 * STEP)
+    return [[round(value, 9) for value in place] for place in gradient.tolist()]
 
 
 def _gradient(method: Any, row: Row) -> list[list[float]]:
@@ -180,8 +208,10 @@ def _gradient(method: Any, row: Row) -> list[list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--again", action="store_true", help="compute rows of the file again")
+    parser.add_argument("--only", default="", help="part of the names of rows to compute again")
     options = parser.parse_args()
-    kept = {} if options.again or not FILE.exists() else {key(row): row for row in json.loads(FILE.read_text())}
+    stored = json.loads(FILE.read_text()) if FILE.exists() else []
+    kept = {key(row): row for row in stored if not (options.again and options.only in key(row))}
     done = []
     for row in cases():
         start = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from cuanto.backends.base import get_backend
 from cuanto.errors import InputError
 from cuanto.terms import CoreHamiltonian, Surroundings
 from cuanto.terms.x2c import OneElectronModel
-from paths import ROOT
+from records import record
 from scf_cases import WATER, basis
 from tolerances import CPU_CUDA, FORCE_CPU_CUDA
 from x2c_cases import GRADIENT, Row, calculate, energy_tolerance, gradient_difference, key, references
@@ -45,15 +44,18 @@ def test_sample_on_a_gpu(row: Row) -> None:
 
 
 def test_the_stored_comparison_is_complete() -> None:
-    """Every row was compared, and agrees; every element from H to Rn has one."""
-    record = json.loads((ROOT / "benchmarks" / "results" / "x2c_cpu.json").read_text())
-    stored: dict[str, Any] = {row["row"]: row for row in record["rows"]}
+    """Every row was compared, and agrees; every element from H to Rn has one, and every molecule has a gradient."""
+    stored: dict[str, Any] = {row["row"]: row for row in record("x2c_cpu")["rows"]}
     assert set(stored) == {key(row) for row in references()}
     assert len({row["geometry"] for row in references() if row["geometry"].endswith(" 0 0 0")}) == 86
     for row in references():
         made = stored[key(row)]
         assert made["converged"] and abs(made["energy_difference"]) < energy_tolerance(row)
+        assert (row["gradient"] is None) == (made["gradient_difference"] is None) == (";" not in row["geometry"])
         assert (made["gradient_difference"] or 0.0) < GRADIENT
+    molecules = {(row["molecule"], row["nuclear_model"]) for row in references() if row["gradient"] is not None}
+    assert len(molecules) >= 13
+    assert molecules >= {(name, "gaussian") for name in ("water", "hydrogen bromide", "hydrogen iodide")}
 
 
 def test_without_relativity_in_the_limit() -> None:
