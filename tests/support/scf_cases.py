@@ -223,6 +223,22 @@ def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
     return gto.M(atom=atoms, unit="Bohr", basis=shells, verbose=0, **about)
 
 
+def with_all_projections(mole: Any) -> Any:
+    """The same functions in PySCF, in a form that keeps it from neglecting projected parts of core potentials.
+
+    For two shells that hardly overlap near a potential it leaves out the projected parts, too, which need not be small:
+    -3e-5 Hartree for f functions (cc-pVTZ) of the two fluorine atoms of XeF2. With a diffuse primitive in every shell,
+    whose coefficient is zero, it computes them.
+    """
+    every = mole.copy()
+    every.basis = {
+        symbol: [[l, *primitives, [0.01] + [0.0] * (len(primitives[0]) - 1)] for l, *primitives in shells]
+        for symbol, shells in mole._basis.items()
+    }
+    every.build(False, False)
+    return every
+
+
 def exact_core_hamiltonian(mole: Any, orbital: cuanto.Basis) -> Any:
     """PySCF's one-electron Hamiltonian with the r^0 terms of local core potentials as overlaps of three Gaussians.
 
