@@ -29,6 +29,7 @@ from cuanto.scf.guess import superposed_atoms
 from cuanto.terms.dispersion import Dispersion
 from gradient_cases import Row, basis_name, calculate, difference, energy_tolerance, key, references, tolerance
 from paths import ROOT
+from records import record
 from scf_cases import basis, oracle
 from tolerances import FORCE_CPU_CUDA
 
@@ -36,6 +37,9 @@ SAMPLE = [pytest.param(row, id=key(row)) for row in references("core_potential")
 HI = "2\nHI\nI 0 0 0\nH 0 0.3 1.58\n"
 SMALL = {"I": "lanl2dz", "H": "sto-3g"}
 """A basis of s and p functions: kernels for d and f functions take long to compile and are tested elsewhere."""
+WITH_GRADIENTS = {"HI", "AuCl", "AgH", "WF6", "XeF2", "PbH4", "HgCl2", "PdCO", "LuF3"} | {"Ru(C5H5)2", "Pt(NH3)6 4+"}
+"""Molecules whose gradients must have been compared: with main-group elements, transition metals and a lanthanide, and
+complexes of 21 and 25 atoms."""
 INDIUM_HYDRIDE = [[0.0, 0.0, 0.0], [0.1, 0.4, 3.4]]
 """Positions, Bohr."""
 DIPOLE = 1e-6
@@ -62,8 +66,7 @@ def test_sample_on_a_gpu(row: Row) -> None:
 
 def test_the_stored_comparison_is_complete() -> None:
     """Molecules of every part of the table, with several bases and methods, were compared, and agree."""
-    record = json.loads((ROOT / "benchmarks" / "results" / "core_potential_references_cpu.json").read_text())
-    stored: dict[str, Any] = {row["row"]: row for row in record["rows"]}
+    stored: dict[str, Any] = {row["row"]: row for row in record("core_potential_references_cpu")["rows"]}
     rows = references("core_potential")
     assert set(stored) == {key(row) for row in rows}
     assert len({row["molecule"] for row in rows}) >= 30
@@ -76,6 +79,20 @@ def test_the_stored_comparison_is_complete() -> None:
         assert abs(stored[key(row)]["energy_difference"]) < energy_tolerance(row)
         if row["gradient"] is not None:
             assert stored[key(row)]["gradient_difference"] < tolerance(row)
+
+
+def test_gradients_were_compared_for_molecules_of_every_kind() -> None:
+    """Complexes, a lanthanide, open shells and every family of basis sets among them."""
+    rows = [row for row in references("core_potential") if row["gradient"] is not None]
+    compared = {row["row"] for row in record("core_potential_references_cpu")["rows"] if "gradient_difference" in row}
+    assert compared == {key(row) for row in rows}
+    assert {row["molecule"] for row in rows} >= WITH_GRADIENTS
+    assert {"lanl2dz", "def2-svp", "def2-tzvp", "cc-pvtz-pp+cc-pvtz"} <= {basis_name(row) for row in rows}
+    assert {"PdCO", "HgCl2", "XeF2"} <= {row["molecule"] for row in rows if "cc-pvtz-pp" in basis_name(row)}
+    for fitting in ("none", "jk"):
+        functionals = {row["grid"] is not None for row in rows if row["fitting"] == fitting}
+        assert functionals == {False, True}
+    assert {"rhf", "uhf", "rohf"} <= {row["method"] for row in rows}
 
 
 def test_gradient_with_f_functions_without_fitting() -> None:
