@@ -275,3 +275,15 @@ def test_lists_of_rows_without_a_gpu_are_up_to_date() -> None:
     assert set(rows) >= NO_ENERGY_ON_A_GPU and not NO_ENERGY_ON_A_GPU & set(made)
     assert with_gradients(rows, "gradient") >= NO_GRADIENT_ON_A_GPU
     assert not NO_GRADIENT_ON_A_GPU & with_gradients(made)
+
+
+def test_energy_of_a_complex_with_nearly_dependent_fitting_functions() -> None:
+    """A platinum complex of 43 atoms, whose fitting metric is nearly singular; PySCF started from the same density."""
+    found = record("core_potential_complex")
+    assert found["converged"] and found["program"].startswith("PySCF") and found["geometry"].count(";") + 1 == 43
+    assert found["difference"] == pytest.approx(found["energy"] - found["pyscf_from_our_density"], abs=1e-12)
+    assert abs(found["difference"]) < 1e-9
+    metric = found["metric"]
+    assert metric["smallest_eigenvalue_scaled"] < 1e-8
+    assert abs(metric["error_with_our_inverse_sorted_by_pivots"]) < 1e-11
+    assert abs(found["before_refinement"]["difference"]) > 1e-8  # what the refinement of the inverse is for
