@@ -10,8 +10,14 @@ from records import record
 
 FIRST = {"methane": 3.0, "caffeine": 4.0, "ribavirin": 5.0, "naphthalene": 5.0, "bromomethane": 12.0, "gradient": 10.0}
 """Seconds of a process that starts with empty caches, on an H200."""
-SLOWER = {("CuO", "6-31g**", "auto"): "0.52 of PySCF's time: the search for lower states takes 0.04 of 0.13 s"}
-"""Calculations that take more than 0.4 of PySCF's time, and why."""
+SLOWER = {("CuO", "6-31g**", "auto"): 0.6}
+"""Calculations that take more than 0.4 of PySCF's time: at most how much. PySCF does one SCF; ours begins with a search
+for lower states and ends 0.04 Hartree lower."""
+SYSTEMS = {"sulfur dioxide", "bromomethane", "Ne", "water", "CuO", "glycine"}
+THAN_BEFORE = {
+    "gradient: ribavirin PM6": "gradients converge to 1e-7, in 14 instead of 12 iterations, and are part of the call",
+}
+"""Calculations that take more than 1.03 of the time of an earlier version on two cores, and why."""
 
 
 def first_minute(name: str) -> Any:
@@ -56,10 +62,20 @@ def test_high_angular_momenta_beside_pyscf(name: str) -> None:
     """At most 0.4 of PySCF's time, except for calculations that are known to miss this."""
     found = record(name)
     rows = found["calculations"] + found.get("builds", [])
-    assert len(rows) >= 2
+    assert name != "high_momentum_cpu" or {row["name"] for row in rows} == SYSTEMS
     for row in rows:
-        assert row["ratio"] <= 0.4 or (row["name"], row["basis"], row["search"]) in SLOWER, row["name"]
+        assert row["ratio"] <= SLOWER.get((row["name"], row["basis"], row.get("search")), 0.4), row["name"]
         assert row["difference"] < 1e-8, row["name"]
+
+
+@pytest.mark.parametrize("name", ["two_versions_cpu", "two_versions_gradients_cpu"])
+def test_calculations_are_as_fast_as_before(name: str) -> None:
+    """By the best of several runs: two cores have more than one speed."""
+    rows = record(name)["cases"]
+    assert len(rows) >= (5 if name == "two_versions_cpu" else 3)
+    for row in rows:
+        assert row["best_ratio"] <= 1.03 or row["case"] in THAN_BEFORE, row["case"]
+        assert row["energy_difference"] < 1e-8, row["case"]
 
 
 def test_every_class_of_integrals_is_faster_than_libcint() -> None:
