@@ -59,6 +59,8 @@ GRADIENT = GRID + GEOMETRY + MODEL + parse_arguments("INDEX spins, double factor
 
 LOADERS = {"cpu": "nddo_pairs_cpu.h", "cuda": "nddo_pairs.cuh"}
 """Templates that map items to pairs."""
+LARGE_BLOCKS = {"cpu": "nddo_exchange_wide_cpu.h", "cuda": "nddo_exchange_block.h"}
+"""Templates of the exchange of a pair whose first atom has d functions, and whose second has more than one orbital."""
 Texts = list[str]
 
 
@@ -150,7 +152,8 @@ def attraction_source(target: str, orbitals: int, consumer: str = "store") -> So
 @cache
 def exchange_source(target: str, orbitals_a: int, orbitals_b: int) -> Source:
     """Exchange of all pairs of atoms with these numbers of orbitals."""
-    parts = [*_products(orbitals_a, orbitals_b), "nddo_exchange.h"]
+    block = LARGE_BLOCKS[target] if orbitals_a == 9 and orbitals_b > 1 else "nddo_exchange_block.h"
+    parts = [*_products(orbitals_a, orbitals_b), block, "nddo_exchange.h"]
     entry = f"nddo_exchange_{orbitals_a}_{orbitals_b}"
     loop = "UNROLL" if orbitals_a < 9 else "NO_UNROLL"
     return _source(target, entry, EXCHANGE, (orbitals_a, orbitals_b), parts, EXCHANGE_LOOP=loop)
