@@ -112,7 +112,7 @@ def _mode(space: Subspace) -> Mode:
     slopes, steep = vectors @ hessian.slope(), values > FLAT_CURVATURE
     steps = np.where(steep, -slopes / np.where(steep, values, 1.0), 0.0)
     direction, newton = vectors[0] / np.linalg.norm(vectors[0]), steps @ vectors
-    direction = direction * np.copysign(1.0, direction @ hessian.trial(0))  # the sign of an eigenvector is arbitrary
+    direction = direction * np.copysign(1.0, direction @ space.V[0])  # the sign of an eigenvector is arbitrary
     gain = -hessian.capacity * float(slopes @ steps)
     return Mode(float(values[0]), direction, newton, gain, hessian.change(newton), hessian.error)
 

@@ -86,17 +86,27 @@ class Fock:
 
     def two_electron(self, D_bspq: Any) -> tuple[Any, Any]:
         """Energies and Fock matrices: J(D) - K(D_s), or with one spin J(D) - K(D)/2; J includes other atoms' cores."""
+        potential, F_bspq = self._matrices(D_bspq, self._cores)
+        return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
+
+    def response(self, change_bspq: Any) -> Any:
+        """Changes of the Fock matrices."""
+        return self._matrices(change_bspq)[1]
+
+    def _matrices(self, D_bspq: Any, cores: Any = None) -> tuple[Any, Any]:
+        """The Coulomb potential between atoms, including that of cores if they are given, and the Fock matrices."""
         factor = 1.0 if D_bspq.shape[1] == 2 else 0.5
         F_bspq = self.xp.zeros_like(D_bspq)
         q_bsP = self.packing.pack(D_bspq) * self.packing.arrays["copies"]
         total_bP = q_bsP.sum(axis=1)
-        potential = self.engine.coulomb_and_exchange(total_bP - self._cores, D_bspq, F_bspq, factor)
+        charges_bP = total_bP if cores is None else total_bP - cores
+        potential = self.engine.coulomb_and_exchange(charges_bP, D_bspq, F_bspq, factor)
         vector = self.xp.repeat(potential[:, None, :], D_bspq.shape[1], axis=1)
         for indices, J, K in self._one_centre:
             direct, own = total_bP[:, indices] @ J, q_bsP[:, :, indices] @ K
             vector[:, :, indices] += direct[:, None] - factor * own
         self.packing.unpack(vector, F_bspq)
-        return 0.5 * (scalar_products(D_bspq, F_bspq) - potential @ self._cores), F_bspq
+        return potential, F_bspq
 
     def attraction(self, D_bspq: Any) -> Any:
         """Energies of the electrons in the field of other atoms' cores."""

@@ -21,6 +21,8 @@ from cuanto.terms.base import Term
 class Constant(Term):
     """Core repulsion or a correction, independent of the density."""
 
+    linear = True
+
     def __init__(self, name: str, energy: float) -> None:
         self.name, self.energy = name, energy
 
@@ -32,7 +34,7 @@ class Constant(Term):
 class Core(Term):
     """E = sum_pq h_pq D_pq, without the attraction to the cores of other atoms."""
 
-    name = "core"
+    name, linear = "core", True
 
     def __init__(self, fock: Fock) -> None:
         self.h_pq = fock.H_bpq[0]
@@ -50,7 +52,6 @@ class Repulsion(Term):
 
     def __init__(self, fock: Fock) -> None:
         self._fock = fock
-        self._attraction: Any = None
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, quadratic in the density, and dE/dD."""
@@ -59,10 +60,8 @@ class Repulsion(Term):
         return energy_b[0], F_bspq[0]
 
     def response(self, D_spq: Any, change_spq: Any) -> Any:
-        """dE/dD of the change alone; the attraction to the cores, which it includes, does not change."""
-        if self._attraction is None:
-            self._attraction = self.fock(0.0 * change_spq, None)[1]
-        return self.fock(change_spq, None)[1] - self._attraction
+        """dE/dD of the change alone, without the attraction to the cores, which does not change."""
+        return self._fock.response(change_spq[None])[0]
 
 
 class DipoleMoment:

@@ -13,11 +13,12 @@ class Term(Protocol):
 
     D_spq has one matrix for both spins together or one for each spin. C_spi: occupied orbitals times the square roots
     of their occupations, as for `coulomb.base.JKBuilder`; None if unknown. `curvature_error`: error (Hartree) of the
-    second derivatives of the energy with respect to orbital rotations.
+    second derivatives of the energy with respect to orbital rotations. `linear`: dE/dD does not depend on the density.
     """
 
     name: str
     curvature_error: float = 0.0
+    linear: bool = False
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any | None]:
         """Energy, a number or a scalar on the device, and dE/dD_spq.

@@ -31,7 +31,7 @@ class CoreHamiltonian(Term):
     `model`: relativity, and the shape of the nuclei.
     """
 
-    name = "core"
+    name, linear = "core", True
 
     def __init__(
         self,
