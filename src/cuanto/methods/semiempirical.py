@@ -146,21 +146,26 @@ class Semiempirical:
         criteria = Criteria(options.energy_tolerance, options.gradient_tolerance, options.dipole_tolerance, moment)
         begin = guess.begin(problem, self.layout, R_ax, electrons, self.spins, diagonaliser, start, self.budget)
         done = 0
+        known: State | None = None
         if isinstance(diagonaliser, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, diagonaliser, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, dipole_change=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
                 final = options.stability == "none" or state.iteration == options.max_iterations
-                yield replace(state, converged=state.converged and final)
+                if final or not state.converged:
+                    yield state
             done = state.iteration
             if final and (state.converged or done == options.max_iterations):
                 return
             options = replace(options, max_iterations=options.max_iterations - done)
             diagonaliser.restart()
-            with self.timings.measure("diagonalisation"), frame.blas_threads:
-                begin = diagonaliser.first(state.F_spq)
-        for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm):
-            step = "full" if done and state.iteration == 1 else state.step
+            if state.converged:
+                begin, known = (state.C_spm, state.eps_sm), state
+            else:
+                with self.timings.measure("diagonalisation"), frame.blas_threads:
+                    begin = diagonaliser.first(state.F_spq)
+        for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm, known=known):
+            step = "full" if done and state.iteration == 1 and known is None else state.step
             state = replace(state, iteration=state.iteration + done, step=step)
             settled = not (compare and state.converged and options.stability == "follow")
             setup = (self.layout, R_ax, self.scf, diagonaliser, criteria, self.remarks)

@@ -94,19 +94,25 @@ class Convergence:
         """States until one is converged (and a minimum, if requested), or until iterations run out.
 
         The last state has the lowest energy of all that converged. `known`: the state of the orbitals `start`, where a
-        descent ended.
+        descent ended, or which is converged.
         """
+        if known is not None and known.converged:
+            yield from self._tested(known)
+            return
         floor = known
         if floor is None and self.options.accelerator == "descent" and self.problem.occupations.integer:
             start = self._orbitals(start)
             floor = yield from self._last(descend(self.problem, start, self.counted.left))
             start = start if floor is None else self._continue(floor)
         last = yield from self._extrapolate(start, secants, floor)
-        if last is None or not last.converged:
-            return
-        if self._is_examined(last):
-            last = (yield from self._examine(last)) or last
-        yield replace(last, iteration=self.counted.done)
+        if last is not None and last.converged:
+            yield from self._tested(last)
+
+    def _tested(self, state: State) -> Iterator[State]:
+        """A converged state, or the states that lead to a lower one."""
+        if self._is_examined(state):
+            state = (yield from self._examine(state)) or state
+        yield replace(state, iteration=self.counted.done)
 
     def _is_examined(self, state: State) -> bool:
         """Whether to test a converged state and leave it if it is not a minimum: if requested, if DIIS failed, or if a

@@ -31,7 +31,7 @@ def run_scf(
 ) -> Iterator[State]:
     """States until one is converged (and a minimum, if requested), or until iterations run out.
 
-    `known`: the state of the orbitals `start`, where a descent ended.
+    `known`: the state of the orbitals `start`, where a descent ended, or which is converged and only to be tested.
     """
     stages = Convergence(problem, options, criteria, S_pq, diagonaliser)
     yield from stages.states(mix_guess(problem, start, options), secants, known)
