@@ -16,7 +16,7 @@ from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals, iterate
 from cuanto.scf.newton import minimise
 from cuanto.scf.secants import Secants
-from cuanto.scf.stability import Mode, escape, lowest_mode
+from cuanto.scf.stability import Mode, certain_curvature, escape, lowest_mode
 from cuanto.scf.state import State
 
 NEWTON_GRADIENT = 0.05
@@ -179,14 +179,15 @@ class Convergence:
         """Test whether a converged state is a minimum and, if requested, leave it for lower ones."""
         best, follow = None, self.options.stability != "check"
         for _ in range(MAX_ESCAPES):
-            mode = self._mode(state)
+            certain = self._certain_curvature(state) if follow else None
+            mode = self._mode(state) if certain is None else None
             if mode is not None and not self._settled(mode) and self.counted.left > 0:
                 yield replace(state, converged=False)
                 further = minimise(self.problem, self._continue(state), self.criteria, self.counted.left)
                 better = yield from self._last(further)
                 if better is not None and better.converged and better.energy < state.energy:
                     state, mode = better, self._mode(better)
-            found = replace(state, curvature=None if mode is None else mode.curvature)
+            found = replace(state, curvature=certain if mode is None else mode.curvature)
             if best is not None and found.energy > best.energy - MIN_GAIN:
                 return best  # nothing was gained
             best = found
@@ -202,6 +203,10 @@ class Convergence:
                 return best
             state = lower
         return best
+
+    def _certain_curvature(self, state: State) -> float | None:
+        with self.problem.timings.measure("stability"):
+            return certain_curvature(self.problem, state)
 
     def _mode(self, state: State) -> Mode | None:
         with self.problem.timings.measure("stability"):
