@@ -202,7 +202,7 @@ class Pseudo:
         block, others = (C[:, o:], eps[:o]) if virtual else (C[:, :o], eps[o:])
         FC = self.product(F, block)
         exact = (block * FC).sum(axis=0)
-        others = others + (F.trace() - exact.sum() - others.sum()) / len(others)
+        others = others + (1.0 / len(others)) * (F.trace() - exact.sum() - others.sum())
         if virtual:
             return self.product(C[:, :o].T, FC), self.xp.concatenate([others, exact])
         return self.product(FC.T, C[:, o:]), self.xp.concatenate([exact, others])
