@@ -37,7 +37,7 @@ def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.Capt
     command = ("md", "water.xyz", "-m", "pm6", "--backend", "cpu", "--every", "2")
     assert cuanto(*command, "--steps", "4") == 0
     printed = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in printed[1:4]] == ["0", "2", "4"]
+    assert [line.split()[0] for line in printed[2:5]] == ["0", "2", "4"]
     assert printed[-1] == "trajectory: water_md.xyz"
     assert cuanto(*command, "--steps", "6") == 0
     assert "continuing water_md.xyz after step 4" in capsys.readouterr().out

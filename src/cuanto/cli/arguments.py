@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial
@@ -124,7 +123,9 @@ TABLE = table_flags(
 
 def _log_to_stderr(wanted: bool) -> bool:
     if wanted:
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        from cuanto.cli.lines import LogHandler
+
+        logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[LogHandler()])
     return wanted
 
 

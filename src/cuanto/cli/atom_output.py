@@ -20,7 +20,7 @@ from cuanto.atomic.optimise import Optimum
 from cuanto.atomic.plot import plot_convergence, plot_spinors, require_picture
 from cuanto.atomic.report import heading, parameter_texts, result_dict, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
-from cuanto.cli.lines import print_error
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import count
 from cuanto.errors import InputError, require
 from cuanto.files import require_writable, write_text
@@ -121,7 +121,7 @@ def share_last_index(job: AtomInput) -> AtomInput:
 def print_heading(console: Console, job: AtomInput) -> None:
     """Print what is computed."""
     for line in heading(job):
-        console.print(line, markup=False)
+        print_text(console, line)
 
 
 def iteration_printer(console: Console) -> Callable[[AtomIteration], None]:

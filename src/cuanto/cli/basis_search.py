@@ -23,6 +23,7 @@ from cuanto.cli.atom import (
     choose_optimiser,
 )
 from cuanto.cli.calculate import NOT_CONVERGED
+from cuanto.cli.lines import print_text
 
 Scan = StrEnum("Scan", ["AUTO", "FULL", "BISECT"])
 
@@ -94,7 +95,7 @@ def basis_search(
         try:
             found = search(symbols, settings, runner, state, progress)
         except KeyboardInterrupt:
-            console.print(f"interrupted; results so far are in {state}: the same command continues", markup=False)
+            print_text(console, f"interrupted; results so far are in {state}: the same command continues")
             raise
     optimisation.print_sets(console, found)
     optimisation.write_results(found, settings, json, export, contraction)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -309,4 +308,4 @@ def write_schema(path: str, make_text: Callable[[], str]) -> None:
     else:
         write_text(path, text)
     for warning in caught:
-        print(f"cuanto: {warning.message}", file=sys.stderr)
+        print_text(Console(stderr=True, highlight=False), f"cuanto: {warning.message}")

@@ -23,7 +23,7 @@ from cuanto.cli.calculate import (
     write_schema,
 )
 from cuanto.cli.energy import FILE_FLAGS as ENERGY_FILES
-from cuanto.cli.lines import print_error
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.many import run_batch
 from cuanto.cli.show import basis_text, print_heading, progress_bar
 from cuanto.cli.show_vibrations import print_vibrations
@@ -214,7 +214,7 @@ def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: b
     assert vibrations.result is not None
     vibrations.result.to_xyz(path)
     if not quiet:
-        console.print(f" the last geometry is in {path}", markup=False, style="dim")
+        print_text(console, f" the last geometry is in {path}", "dim")
 
 
 def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
@@ -259,9 +259,7 @@ def _calculate(console: Console, source: Source, job: Job, analysis: Analysis, j
             )
         except (KeyboardInterrupt, CuantoError):
             if Path(journal).exists():
-                console.print(
-                    f"finished displacements are kept in {journal}: run the same command to continue", markup=False
-                )
+                print_text(console, f"finished displacements are kept in {journal}: run the same command to continue")
             raise
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from cuanto.cli.arguments import Target, Verbose
+from cuanto.cli.lines import print_text
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,17 +31,18 @@ def functionals(
         raise InputError(
             "--source prints one kernel: name a functional, such as `cuanto functionals pbe --source cuda`"
         )
+    console = Console(highlight=False)
     if name is not None:
         functional = get_functional(name)
         if source is not None:
             print(functional.source(source.value, spins).text)
             return
-        print("\n".join([heading(functional), *citations(functional), *details(functional)]))
+        print_text(console, "\n".join([heading(functional), *citations(functional), *details(functional)]))
         return
     for known in functional_names():
         functional = get_functional(known)
-        print("\n".join([heading(functional), *citations(functional)]))
-    print("Append -d3bj or -d4 for dispersion. Combine parts by their Libxc labels: gga_x_pbe+gga_c_pbe.")
+        print_text(console, "\n".join([heading(functional), *citations(functional)]))
+    print_text(console, "Append -d3bj or -d4 for dispersion. Combine parts by their Libxc labels: gga_x_pbe+gga_c_pbe.")
 
 
 def heading(functional: Functional) -> str:

@@ -5,6 +5,7 @@ Messages name options as in Python and in job files, `relativity='x2c'`; on the 
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import warnings
@@ -22,7 +23,7 @@ from cuanto.errors import REMARKS, InputWarning
 from cuanto.options import OPTIONS
 
 INDENT = "   "
-"""Begins the continuation of a line."""
+"""Begins the continuation of a line, after the spaces with which the line begins."""
 FLAGS = {"method": "-m", "basis": "-b", "charge": "--charge", "multiplicity": "--multiplicity", "workers": "--workers"}
 """Flags of arguments that are not options of a calculation."""
 in_a_job: ContextVar[bool] = ContextVar("in_a_job", default=False)
@@ -57,10 +58,26 @@ def print_text(console: Console, text: str, style: str = "") -> None:
     for line in text.split("\n"):
         rows = [line]
         if console.is_terminal and cell_len(line) > console.width:
-            found = wrap(line, console.width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
+            indent = line[: len(line) - len(line.lstrip())] + INDENT
+            found = wrap(line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
             rows = found or rows
         for row in rows:
             console.print(Text(row, style), soft_wrap=True)
+
+
+class LogHandler(logging.Handler):
+    """Prints the log to standard error, above a live table or a progress bar if there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._console = Console(stderr=True, highlight=False)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        try:
+            print_text(self._console, self.format(record))
+        except Exception:  # as in every handler: a message must not end a calculation
+            self.handleError(record)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, run_job
-from cuanto.cli.lines import as_flags
+from cuanto.cli.lines import as_flags, print_text
 from cuanto.cli.show import count, progress_bar
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
@@ -56,7 +56,7 @@ def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -
     print_counts(console, batch.counts, len(rows), out)
     if batch.counts.failed:
         if table.journal.exists():
-            console.print(f"run the same command to try these again; {table.journal} has the others", markup=False)
+            print_text(console, f"run the same command to try these again; {table.journal} has the others")
         return BAD_INPUT
     return NOT_CONVERGED if batch.counts.unconverged else 0
 
@@ -85,9 +85,7 @@ def _run_with_progress(console: Console, batch: Batch, quiet: bool) -> list[Row]
         except (KeyboardInterrupt, CuantoError):
             if batch.table is not None and batch.table.journal.exists():
                 kept = f"{batch.counts.computed + batch.counts.known} of {len(batch.entries)}"
-                console.print(
-                    f"{kept} are kept in {batch.table.journal}: run the same command to continue", markup=False
-                )
+                print_text(console, f"{kept} are kept in {batch.table.journal}: run the same command to continue")
             raise
 
 
@@ -109,9 +107,9 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
     bad = [row for row in rows if row.error or not row.converged]
     for row in bad[:MAX_FAILURES]:
         text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
-        console.print(f"{row.name}: {text}", markup=False, style="red")
+        print_text(console, f"{row.name}: {text}", "red")
     if len(bad) > MAX_FAILURES:
-        console.print(f"and {len(bad) - MAX_FAILURES} more; the table has them all", style="red")
+        print_text(console, f"and {len(bad) - MAX_FAILURES} more; the table has them all", "red")
 
 
 def print_warnings(console: Console, rows: Sequence[Row]) -> None:
@@ -123,7 +121,7 @@ def print_warnings(console: Console, rows: Sequence[Row]) -> None:
     for warning, found in names.items():
         more = f" and {len(found) - MAX_FAILURES} more" if len(found) > MAX_FAILURES else ""
         text = as_flags(f"{', '.join(found[:MAX_FAILURES])}{more}: WARNING: {warning}")
-        console.print(text, markup=False, style="yellow")
+        print_text(console, text, "yellow")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:
@@ -134,4 +132,4 @@ def print_counts(console: Console, counts: Counts, total: int, out: Path) -> Non
     parts += [f"{counts.failed} failed"] * bool(counts.failed)
     parts += [f"{counts.unconverged} NOT converged"] * bool(counts.unconverged)
     good = not counts.failed and not counts.unconverged
-    console.print(f"{', '.join(parts)}: {out}", markup=False, style="bold green" if good else "bold red")
+    print_text(console, f"{', '.join(parts)}: {out}", "bold green" if good else "bold red")

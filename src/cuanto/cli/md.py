@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, given, with_options
 from cuanto.cli.calculate import Job, job_given, output_paths, read_sources
-from cuanto.cli.lines import print_remarks
+from cuanto.cli.lines import print_remarks, print_text
 from cuanto.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,17 @@ IPI_EXAMPLES = examples(
 MOTION = "Motion"
 STEPS = 1000
 DEFAULT_OUTPUTS = {"trajectory": "{name}_md.xyz"}
-HEADING = "    step     time/fs   potential/Hartree   kinetic/Hartree     T/K   conserved/Hartree  iterations"
+COLUMNS = (
+    ("step", "", 7),
+    ("time", "fs", 9),
+    ("potential", "Hartree", 17),
+    ("kinetic", "Hartree", 12),
+    ("T", "K", 7),
+    ("conserved", "Hartree", 17),
+    ("iterations", "", 11),
+)
+"""Name, unit and width of the columns of the steps."""
+HEADING = "\n".join("".join(f"{column[i]:>{column[2]}}" for column in COLUMNS).rstrip() for i in (0, 1))
 
 
 class Thermostat(StrEnum):
@@ -92,18 +102,18 @@ def run_md(job: Job) -> int:
         run = Dynamics(surface, checked, path)
     console = Console(highlight=False, soft_wrap=True)
     if run.number >= steps:
-        console.print(f"{path} has {run.number} steps already: give a larger --steps to continue", markup=False)
+        print_text(console, f"{path} has {run.number} steps already: give a larger --steps to continue")
         return 0
     if not job.quiet:
         if run.number >= 0:
-            console.print(f"continuing {path} after step {run.number}", markup=False)
-        console.print(HEADING, style="bold")
+            print_text(console, f"continuing {path} after step {run.number}")
+        print_text(console, HEADING, "bold")
 
     def show(step: Step, result: Result) -> None:
         if step.number == 0:
             print_remarks(source.label, result.notes)
         if not job.quiet and step.number % every == 0:
-            console.print(step_line(step), markup=False)
+            print_text(console, step_line(step))
 
     _conclude(console, run.run(steps, show, every), Path(path))
     return 0
@@ -112,17 +122,23 @@ def run_md(job: Job) -> int:
 def step_line(step: Step) -> str:
     """A step in the columns of `HEADING`."""
     conserved = "" if step.conserved is None else f"{step.conserved:.9f}"
-    energies = f"{step.potential:19.9f} {step.kinetic:17.9f}"
-    return (
-        f"{step.number:8d} {step.time:11.2f} {energies} {step.temperature:7.1f} {conserved:>19s} {step.iterations:11d}"
+    energies = (f"{step.potential:.9f}", f"{step.kinetic:.6f}")
+    cells = (
+        str(step.number),
+        f"{step.time:.2f}",
+        *energies,
+        f"{step.temperature:.1f}",
+        conserved,
+        str(step.iterations),
     )
+    return "".join(f"{cell:>{width}}" for cell, (_, _, width) in zip(cells, COLUMNS, strict=True))
 
 
 def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
     """Print how well the energy was conserved, and where the trajectory is."""
     if result.drift is not None:
-        console.print(f"drift of the conserved energy: {result.drift:.2e} Hartree per atom and ps", markup=False)
-    console.print(f"trajectory: {path}", markup=False, style="bold green")
+        print_text(console, f"drift of the conserved energy: {result.drift:.2e} Hartree per atom and ps")
+    print_text(console, f"trajectory: {path}", "bold green")
 
 
 SERVER_FLAGS = {

@@ -23,6 +23,7 @@ from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import SearchResult
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
+from cuanto.cli.lines import print_text
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
 from cuanto.processes import ProcessRunner
@@ -61,7 +62,7 @@ def optimise_job(
     evaluations = EvaluationLog(path, problem)
     method = resolve_method(method)
     known = f", {len(evaluations.known)} evaluations known" if evaluations.known else ""
-    console.print(f"optimising with {method.upper()}, log {path}{known}", markup=False)
+    print_text(console, f"optimising with {method.upper()}, log {path}{known}")
     rounds = 1 if job.optimise else 3
     energy_of = AtomEnergy(job, device)
     try:
@@ -69,12 +70,12 @@ def optimise_job(
             progress = OptimisationProgress(console, trust, update)
             found = optimise_basis(basis, energy_of, trust, method, rounds=rounds, log=evaluations, watch=progress)
     except KeyboardInterrupt:
-        console.print(f"interrupted; the same command with --log {path} continues", markup=False)
+        print_text(console, f"interrupted; the same command with --log {path} continues")
         raise
     state = "optimum" if found.converged else f"NOT converged in {len(found.evaluations)} evaluations; best so far"
     if job.optimise is None or trust.iprint >= 1 or not found.converged:
-        console.print(f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
-    console.print(f"{state}: " + ", ".join(parameter_texts(found.basis)))
+        print_text(console, f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
+    print_text(console, f"{state}: " + ", ".join(parameter_texts(found.basis)))
     return found
 
 
@@ -100,7 +101,7 @@ class OptimisationProgress:
             self._best = evaluation
         shrunk = 0 < distance < 0.1 * self._radius
         if self.iprint >= 3 or (self.iprint == 2 and (shrunk or best is None)):
-            self.console.print(self._text(evaluation if self.iprint >= 3 else self._best or evaluation), markup=False)
+            print_text(self.console, self._text(evaluation if self.iprint >= 3 else self._best or evaluation))
         if shrunk:
             self._radius *= 0.1  # estimated from the steps, because the optimisers do not report it
         if self._best is not None:
@@ -189,7 +190,7 @@ def search_progress(console: Console, symbols: list[str]) -> Iterator[Callable[[
     with status_line(errors, f"{searched}: computing the basis-set limit", redirect=same_terminal) as update:
 
         def show(progress: Progress) -> None:
-            console.print(_line(progress), markup=False)
+            print_text(console, _line(progress))
             counts["done"] += 1
             counts["known"] += progress.known
             known = f", {counts['known']} of them known already" if counts["known"] else ""
@@ -209,11 +210,11 @@ def print_sets(console: Console, results: dict[str, SearchResult | CuantoError])
         error = f"relative error {result.error:.1e}" + (
             "" if result.accurate else f", NOT below {result.threshold:.1e}"
         )
-        console.print(f"{symbol:<3}{result.basis.range_text()}: {result.energy:.10f} Hartree, {error}", style="bold")
-        console.print("   " + ", ".join(parameter_texts(result.basis)))
+        print_text(console, f"{symbol:<3}{result.basis.range_text()}: {result.energy:.10f} Hartree, {error}", "bold")
+        print_text(console, "   " + ", ".join(parameter_texts(result.basis)))
         problems += [f"{symbol}: {line}" for line in result.warnings]
     for line in problems:
-        console.print(line, markup=False)
+        print_text(console, line)
 
 
 def write_results(

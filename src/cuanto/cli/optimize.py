@@ -132,7 +132,7 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
             outcome = search.run(table.add)
         except (KeyboardInterrupt, CuantoError):
             if journal.exists():
-                console.print(f"run the same command to continue after the steps in {journal}", markup=False)
+                print_text(console, f"run the same command to continue after the steps in {journal}")
             raise
     write_outputs(outcome, outputs, source)
     print_end(console, outcome, source.label, outputs, job.quiet)
@@ -155,24 +155,24 @@ class StepTable:
         if step.stage != self._stage:
             self._stage = step.stage
             if step.stage:
-                self.console.print(step.stage, markup=False, style="bold")
+                print_text(self.console, step.stage, "bold")
         change = "" if step.change != step.change else f"{step.change:.2e}"
-        line = Text(f"{step.number:6d}{step.energy:20.9f}{change:>18}")
+        line = Text(f"{step.number:5d}{step.energy:18.9f}{change:>10}")
         for value, met in zip(vars(step.measures).values(), step.met, strict=True):
             text = "rejected" if value != value else f"{value:.2e}{'*' if met else ' '}"
-            line.append(f"{text:>14}", style="green" if met else "")
+            line.append(f"{text:>11}", style="green" if met else "")
         line.rstrip()
         self.console.print(line, soft_wrap=True)
 
     def _begin(self) -> None:
         self._heading()
         if self._known:
-            self.console.print(f"continuing with {count(self._known, 'gradient')} from the journal", markup=False)
-        heads = ("rms gradient ", "max gradient ", "rms displ. ", "max displ. ")
-        names = "".join(f"{head:>14}" for head in heads)
-        self.console.print(f"{'step':>6}{'energy / Hartree':>20}{'change / Hartree':>18}{names}", soft_wrap=True)
-        limits = "".join(f"{value:>13.1e} " for value in vars(self.criteria).values())
-        self.console.print(f"{'limits / (Hartree/Bohr), Bohr':>44}{limits}".rstrip(), soft_wrap=True, style="dim")
+            print_text(self.console, f"continuing with {count(self._known, 'gradient')} from the journal")
+        heads = ("rms grad. ", "max grad. ", "rms displ.", "max displ.")
+        names = "".join(f"{head:>11}" for head in heads)
+        print_text(self.console, f"{'step':>5}{'energy, change / Hartree':>28}{names}")
+        limits = "".join(f"{value:>10.1e} " for value in vars(self.criteria).values())
+        print_text(self.console, f"{'limits / (Hartree/Bohr), Bohr':>33}{limits}".rstrip(), "dim")
 
 
 def write_outputs(outcome: OptimizationResult, outputs: Mapping[str, str], source: Source) -> None:

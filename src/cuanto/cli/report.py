@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from cuanto.cli.arguments import Verbose, examples
+from cuanto.cli.lines import print_text
 from cuanto.errors import InputError
 from cuanto.files import require_writable
 
@@ -43,7 +45,8 @@ def report(
     from cuanto.report import write_report
 
     write_report(path, result)
-    print(f"wrote {path} ({path.stat().st_size / 1024:.0f} KiB); open it in a browser")
+    text = f"wrote {path} ({path.stat().st_size / 1024:.0f} KiB); open it in a browser"
+    print_text(Console(highlight=False), text)
 
 
 def cube(
@@ -86,4 +89,5 @@ def cube(
     else:
         raise InputError(f"--quantity {orbital[:40]!r}: give {QUANTITY_HELP.rstrip('.')}")
     points = " x ".join(str(n) for n in box.shape)
-    print(f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)")
+    text = f"wrote {path} ({points} points, {path.stat().st_size / 2**20:.1f} MiB)"
+    print_text(Console(highlight=False), text)

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto.cli.arguments import Device, Verbose, examples
+from cuanto.cli.lines import print_text
 from cuanto.cli.show import make_table, print_table
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def selftest(
     bad, seconds = sum(not outcome.good for outcome in done), time.perf_counter() - begin
     if bad:
         line = f"{bad} of {len(done)} tests failed ({seconds:.1f} s); `cuanto doctor` describes this installation"
-        console.print(line, style="bold red", soft_wrap=True)
+        print_text(console, line, "bold red")
         raise typer.Exit(FAILED)
     console.print(f"all {len(done)} tests passed ({seconds:.1f} s)", style="bold green")
 
@@ -154,4 +155,4 @@ def print_outcomes(console: Console, done: list[Outcome]) -> None:
     for one in done:
         if not one.good:
             text = one.problem or f"differs by more than {one.tolerance:.0e} {one.unit} from {one.expected:.9f}"
-            console.print(f"{one.title} on {one.backend}: {text}", markup=False, soft_wrap=True, style="red")
+            print_text(console, f"{one.title} on {one.backend}: {text}", "red")

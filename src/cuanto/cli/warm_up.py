@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from cuanto.cli.lines import print_text
 from cuanto.errors import ConvergenceWarning, CuantoError
 from cuanto.workers import python_environment
 
@@ -58,15 +59,14 @@ def print_warm_up(given: Sequence[str], backend: str) -> None:
     method, basis, *elements = (*given, *(METHOD, BASIS)[len(given) :])
     elements, console = elements or list(ELEMENTS), Console(highlight=False)
     level = method if is_semiempirical(method) else f"{method}/{basis}"
-    console.print(f"compiling for {level} with {', '.join(dict.fromkeys(sample(elements).symbols))} ...")
+    print_text(console, f"compiling for {level} with {', '.join(dict.fromkeys(sample(elements).symbols))} ...")
     done = warm_up(elements, method, basis, backend)
     made = done.kernels_after - done.kernels_before
-    console.print(
-        f"compiled in {done.compiling:.1f} s: {made} new files in the cache of kernels, {done.kernels_after} in all"
-    )
+    counted = f"{made} new files in the cache of kernels, {done.kernels_after} in all"
+    print_text(console, f"compiled in {done.compiling:.1f} s: {counted}")
     iterations = "" if is_semiempirical(method) else f", {FEW_ITERATIONS} iterations"
     what = f"an energy of a chain of {len(sample(elements).symbols)} atoms{iterations}"
-    console.print(f"in a new process, with its start, {what}, takes {done.first_calculation:.1f} s now", soft_wrap=True)
+    print_text(console, f"in a new process, with its start, {what}, takes {done.first_calculation:.1f} s now")
 
 
 def is_semiempirical(method: str) -> bool:
