@@ -40,6 +40,7 @@ CALCULATIONS = (
     "cache",
     "functionals",
     "functionals cam-b3lyp",
+    "run --template",
 )
 COMMANDS = sorted({command.name for command in app.registered_commands if not command.hidden and command.name})
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -40,6 +41,8 @@ EXAMPLE = {
     "charges": [[0.5], [[0.0, 0.0, 6.0]]],
 }
 """Example values of options without a default, by kind."""
+COMMENT_COLUMN, TEMPLATE_WIDTH = 30, 80
+"""Column of the comments beside the keys of a template, and its width: longer comments are on lines of their own."""
 TOP_LEVEL_KEYS = ("molecule", "task", "method", "basis", "charge", "multiplicity", "restart")
 KEYS = options_of(CalculationOptions)
 """Options that are given outside the tables."""
@@ -71,7 +74,13 @@ def job_template() -> str:
     lines = []
     for name, option in KEYS.items():
         line = f"# {name} = {json.dumps(EXAMPLE[option.kind] if option.default is None else option.default)}"
-        lines.append(f"{line:29} # {', '.join(option.choices) or option.description}")
+        comment = f"# {', '.join(option.choices) or option.description}"
+        fits = len(line) < COMMENT_COLUMN and COMMENT_COLUMN + len(comment) <= TEMPLATE_WIDTH
+        lines += (
+            [f"{line:{COMMENT_COLUMN}}{comment}"]
+            if fits
+            else [*wrap(comment, TEMPLATE_WIDTH, subsequent_indent="# "), line]
+        )
     return template.replace("OPTIONS", "\n".join(lines))
 
 
