@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from math import isnan
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 
 import cuanto
+from cuanto.backends.base import get_backend
 from cuanto.errors import ConvergenceWarning
 from cuanto.methods.error_estimates import SOURCES, total_error
+from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.report import report_html
 from paths import DATA
 
@@ -65,9 +68,47 @@ def test_precision() -> None:
 def test_nothing_is_estimated_where_there_is_no_energy() -> None:
     with pytest.warns(ConvergenceWarning):
         unfinished = cuanto.energy(WATER, "hf", max_iterations=2, **CPU)
-    semiempirical = cuanto.energy(WATER, "pm6")
+        semiempirical = cuanto.energy(WATER, "pm6", max_iterations=2)
     for result in (unfinished, semiempirical):
         assert result.errors == {} and isnan(result.error) and "estimated error" not in str(result)
+
+
+@pytest.mark.parametrize("method", ["pm6", "am1", "upm3"])
+def test_semiempirical_methods_round_and_stop_early(method: str) -> None:
+    """The convergence is of second order; the rounding is at least the difference between rotated molecules."""
+    loose = cuanto.energy(WATER, method, energy_tolerance=1e-3, gradient_tolerance=3e-3, dipole_tolerance=1.0)
+    tight = cuanto.energy(WATER, method, energy_tolerance=1e-12, gradient_tolerance=1e-9)
+    assert tuple(tight.errors) == ("precision", "convergence") and tight.error < 1e-12
+    assert 0.2 < loose.errors["convergence"] / (loose.energy - tight.energy) < 5
+    turned = cuanto.Molecule(WATER.symbols, WATER.R_ax[:, [1, 2, 0]] + 0.3)
+    again = cuanto.energy(turned, method, energy_tolerance=1e-12, gradient_tolerance=1e-9)
+    assert abs(again.energy - tight.energy) < tight.errors["precision"]
+
+
+def test_convergence_of_semiempirical_methods_in_numbers() -> None:
+    """What docs/reference/accuracy.md says about molecules of up to 24 atoms, stopped early and converged tightly."""
+    stopped = {"energy_tolerance": 1e-4, "gradient_tolerance": 3e-3, "dipole_tolerance": 0.1}
+    ratios = []
+    for path in sorted((DATA / "geometries").glob("*.xyz")):
+        molecule = cuanto.Molecule.from_xyz(path)
+        for method in ("pm6", "am1", "mndo"):
+            if molecule.natom > 24 or (method != "pm6" and {"Cu", "Fe"} & set(molecule.symbols)):
+                continue
+            exact = cuanto.energy(molecule, method, energy_tolerance=1e-12, gradient_tolerance=1e-8)
+            early = cuanto.energy(molecule, method, **stopped)
+            if abs(early.energy - exact.energy) > 1e-11:
+                ratios.append(early.errors["convergence"] / (early.energy - exact.energy))
+    assert len(ratios) == 76 and sum(0.2 < ratio < 5 for ratio in ratios) == 75
+    assert median(ratios) == pytest.approx(0.7, abs=0.05) and min(ratios) == pytest.approx(0.05, abs=0.01)
+
+
+def test_molecules_computed_together_have_the_same_estimates() -> None:
+    near = cuanto.Molecule(WATER.symbols, 1.01 * WATER.R_ax)
+    both = semiempirical_energies([WATER, near], "pm6", get_backend("cpu"))
+    alone = cuanto.energy(WATER, "pm6")
+    assert tuple(both[0].errors) == tuple(alone.errors) and both[0].error < 1e-9
+    assert 0.2 < both[0].errors["precision"] / alone.errors["precision"] < 5
+    assert both[0].errors["convergence"] > 0 < both[1].errors["convergence"] != both[0].errors["convergence"]
 
 
 def test_estimates_are_shown_and_read_back(water: Any, tmp_path: Path) -> None:

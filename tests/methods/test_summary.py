@@ -51,7 +51,7 @@ def test_a_result_prints_as_a_table() -> None:
 
 def test_a_table_in_notebooks() -> None:
     html = compute("pm6")._repr_html_()
-    assert html.startswith("<table><caption>water, pm6, converged in") and html.count("<tr>") == 9
+    assert html.startswith("<table><caption>water, pm6, converged in") and html.count("<tr>") == 10
     assert (
         "<script"
         not in cuanto.energy(Molecule(["H"], [[0, 0, 0]], name="<script>"), "pm6", backend="cpu")._repr_html_()

@@ -26,7 +26,7 @@ from cuanto.options import DEFAULT_GRID
 from cuanto.terms.exchange_correlation import grid_error
 
 if TYPE_CHECKING:
-    from cuanto.methods.result import GaussianResult
+    from cuanto.methods.result import GaussianResult, Result
 
 SOURCES = ("fitting", "grid", "screening", "precision", "convergence")
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -61,6 +61,12 @@ def estimate_errors(result: GaussianResult, share: float = 1.0) -> dict[str, flo
     found["precision"] = result.known_errors.get("precision", _precision(result, model))
     found["convergence"] = _convergence(result)
     return found
+
+
+def estimate_semiempirical_errors(result: Result, magnitude: float) -> dict[str, float]:
+    """Errors by source of a method without fitting, grid and neglected integrals; `magnitude`: sum of the sizes of the
+    terms of the energy."""
+    return {"precision": ROUNDING * magnitude, "convergence": _convergence(result)}
 
 
 def total_error(errors: Mapping[str, float]) -> float:
@@ -118,7 +124,7 @@ def _direct(result: GaussianResult, model: Model) -> bool:
     return result.fitting == "none" or (result.fitting == "j" and model.exchange)
 
 
-def _convergence(result: GaussianResult) -> float:
+def _convergence(result: Result) -> float:
     """Second-order change of the energy by the rotations that are left, from the norm of FDS - SDF."""
     gradient = result.state.gradient
     if not isfinite(gradient):

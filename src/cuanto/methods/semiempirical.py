@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
 from cuanto.log import Timings, logger
 from cuanto.memory import Budget
+from cuanto.methods.error_estimates import estimate_semiempirical_errors
 from cuanto.methods.gradient import require_converged
 from cuanto.methods.history import run_iterations
 from cuanto.methods.model import SEMIEMPIRICAL
@@ -225,10 +226,12 @@ class Semiempirical:
 class SemiempiricalResult(Result):
     """Result in orthonormal atomic orbitals s, x, y, z, x2-y2, xz, z2, yz, xy of every atom.
 
-    `energy` is that of valence electrons and cores, including the corrections of PM6.
+    `energy` is that of valence electrons and cores, including the corrections of PM6. `magnitude`: sum of the sizes of
+    its terms, for molecules computed together, which have no `energies`.
     """
 
     calculation: Semiempirical
+    magnitude: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: the calculation on the CPU."""
@@ -263,6 +266,17 @@ class SemiempiricalResult(Result):
         if self.calculation.mopac_compatible:
             found = found | {"mopac_compatible": True}
         return found | ({"diagonaliser": SP2} if self.calculation.diagonaliser is purification else {})
+
+    @cached_property
+    def errors(self) -> Mapping[str, float]:
+        """Estimated errors of the energy by source, Hartree: rounding and what is left of the orbital gradient.
+
+        Empty if the SCF did not converge.
+        """
+        if not self.converged:
+            return {}
+        magnitude = sum(map(abs, self.energies.values())) if self.magnitude is None else self.magnitude
+        return estimate_semiempirical_errors(self, magnitude)
 
     @cached_property
     def charges(self) -> Array:
@@ -393,10 +407,12 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
             iteration=int(solved.iterations_b[b]),
             energy=float(solved.energy_b[b]) + correction,
             energies={},
+            gradient=float(solved.gradient_b[b]),
             eps_sm=eps_bsm[b],
             n_sm=n_sm,
         )
-        result = alone.result(state, notes=alone.warnings)
+        magnitude = float(solved.magnitude_b[b]) + abs(correction)
+        result = alone.result(state, notes=alone.warnings, magnitude=magnitude)
         vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
         vars(result)["charges"] = properties.charges(layout, D_bpq[b])
         if slopes_bax is not None:

@@ -58,9 +58,14 @@ def batch_size(layout: Layout, budget: Budget, count: int, threads: int = 1) -> 
 
 @dataclass(frozen=True)
 class Converged:
-    """Results of molecules b of one composition, on the device (energies on the host, Hartree)."""
+    """Results of molecules b of one composition, on the device (energies and gradients on the host, Hartree).
+
+    `gradient_b`: norms of FD - DF. `magnitude_b`: sums of the sizes of the terms of the energy.
+    """
 
     energy_b: Array
+    gradient_b: Array
+    magnitude_b: Array
     converged_b: NDArray[np.bool_]
     iterations_b: NDArray[np.int64]
     D_bspq: Any
@@ -75,6 +80,7 @@ class _Evaluation:
     iterations."""
 
     energy_b: Array
+    norm_b: Array
     now_b: NDArray[np.bool_]
     done_b: NDArray[np.bool_]
     iterations_b: NDArray[np.int64]
@@ -112,9 +118,9 @@ class _BatchScf:
         change_b = energy_b - (np.inf if previous is None else previous.energy_b)
         now_b = self.criteria.met(change_b, norm_b, energy_b)
         if previous is None:
-            return _Evaluation(energy_b, now_b, now_b, np.ones(len(D), dtype=np.int64), C_bsjm, D, F)
+            return _Evaluation(energy_b, norm_b, now_b, now_b, np.ones(len(D), dtype=np.int64), C_bsjm, D, F)
         taken_b = np.where(previous.done_b, previous.iterations_b, iteration)
-        return _Evaluation(energy_b, now_b, previous.done_b | now_b, taken_b, C_bsjm, D, F)
+        return _Evaluation(energy_b, norm_b, now_b, previous.done_b | now_b, taken_b, C_bsjm, D, F)
 
     def advance(self, current: _Evaluation) -> Any:
         """New orbitals: rotated ones for molecules for which that is safe, eigenvectors for the others."""
@@ -172,4 +178,7 @@ def solve(
     eps, C = xp.linalg.eigh(last.F_bspq)
     shared_b = backend.to_host((scf.density(C) * last.D_bspq).sum(axis=(1, 2, 3))) / scf.capacity
     aufbau_b = np.abs(sum(filled) * scf.capacity - shared_b) < AUFBAU_TOLERANCE
-    return Converged(last.energy_b, last.now_b & aufbau_b, last.iterations_b, last.D_bspq, C, eps, engine)
+    core_b = backend.to_host((last.D_bspq * fock.H_bpq[:, None]).sum(axis=(1, 2, 3)))
+    magnitude_b = abs(core_b) + abs(last.energy_b - fock.screened_b - core_b) + abs(fock.screened_b)
+    energies = (last.energy_b, last.norm_b, magnitude_b)
+    return Converged(*energies, last.now_b & aufbau_b, last.iterations_b, last.D_bspq, C, eps, engine)
