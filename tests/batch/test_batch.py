@@ -288,6 +288,20 @@ def test_a_killed_run_continues(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------- tables
 
 
+def cells_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+def test_semiempirical_rows_have_an_estimated_error() -> None:
+    rows = energies(H2, "pm6", workers=0)
+    assert all(row.energy_error is not None and 0 < row.energy_error < 1e-6 for row in rows)
+    water = cuanto.Molecule(["O", "H", "H"], [[0, 0, 0.2], [0, 1.4, -0.9], [0, -1.4, -0.9]])
+    task = {**TASK, "molecules": [water], "method": "pm6", "basis": None, "keywords": {"max_iterations": 1}}
+    (failed,) = evaluate(task)["rows"]
+    assert failed["energy_error"] is None and not failed["converged"]
+
+
 def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
     molecules = [*H2[:1], cuanto.Molecule(["Xe"], [[0, 0, 0]], name="xenon")]
     rows = energies(molecules, **{**HF, "basis": "6-31g"})
@@ -298,8 +312,12 @@ def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pylist() == lines
     assert all(list(line) == list(COLUMNS) for line in lines)
     assert lines[0]["energy_hartree"] == rows[0].energy and lines[0]["formula"] == "H2" and lines[0]["error"] is None
+    model = {name: value for name, value in HF.items() if name != "workers"}
+    error = cuanto.energy(H2[0], **{**model, "basis": "6-31g"}).error
+    assert lines[0]["energy_error_hartree"] == rows[0].energy_error == pytest.approx(error, rel=0.5)
+    assert lines[1]["energy_error_hartree"] is None and cells_of(tmp_path / "a.csv")[1]["energy_error_hartree"] == ""
     assert lines[1]["energy_hartree"] is None and not lines[1]["converged"] and "Xe" in lines[1]["error"]
-    cells = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    cells = cells_of(tmp_path / "a.csv")
     assert float(cells[0]["energy_hartree"]) == rows[0].energy
     assert json.loads(cells[0]["positions_bohr"]) == H2[0].R_ax.reshape(-1).tolist()
     for symbols, expected in (("H O C H Br", "CH2BrO"), ("O H H", "H2O"), ("O H Gh-C H", "H2O")):

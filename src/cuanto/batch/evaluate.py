@@ -18,6 +18,7 @@ from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.methods.summary import property_or_none
 from cuanto.motion.frequencies import frequencies
 from cuanto.motion.optimize import optimize
 from cuanto.motion.settings import Settings
@@ -94,11 +95,18 @@ def _optimise(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) ->
     return {**_row(found.result, True), **moved}
 
 
+def _error(result: Result) -> float | None:
+    """The estimated error of the energy; None without estimates, which are not worth losing an energy for."""
+    error = property_or_none(result, "error")
+    return None if error is None or not math.isfinite(error) else float(error)
+
+
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:
     if not math.isfinite(result.energy):
         raise CuantoError("the energy is not a number; check the geometry, or try another guess")
     return {
         "energy": result.energy,
+        "energy_error": _error(result),
         "converged": result.converged,
         "iterations": result.iterations,
         "homo": max(result.homo),

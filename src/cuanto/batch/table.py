@@ -27,13 +27,15 @@ from cuanto.system import Molecule
 class Row:
     """Results of one molecule in atomic units; the energy is NaN if it failed, and `error` says why.
 
-    `heat_of_formation` (kcal/mol): semiempirical methods only. `steps`: those of an optimisation. `positions` (Bohr):
-    given where they differ from those of the entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a
-    batch does not compute is None. `warnings`: those among the notes of the result, separated by semicolons.
+    `energy_error`: estimated size of all numerical errors of the energy. `heat_of_formation` (kcal/mol): semiempirical
+    methods only. `steps`: those of an optimisation. `positions` (Bohr): given where they differ from those of the
+    entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does not compute is None.
+    `warnings`: those among the notes of the result, separated by semicolons.
     """
 
     entry: Entry
     energy: float = float("nan")
+    energy_error: float | None = None
     converged: bool = False
     iterations: int = 0
     homo: float | None = None
@@ -107,6 +109,7 @@ COLUMNS: dict[str, Column] = {
     "method": ("string", lambda row: row.entry.model.method),
     "basis": ("string", lambda row: row.entry.model.basis),
     "energy_hartree": ("float64", lambda row: None if row.error else row.energy),
+    "energy_error_hartree": ("float64", lambda row: row.energy_error),
     "converged": ("bool", lambda row: row.converged),
     "iterations": ("int32", lambda row: None if row.error else row.iterations),
     "steps": ("int32", lambda row: row.steps),
