@@ -11,6 +11,7 @@ import cuanto
 from cuanto import CounterpoiseResult, Molecule
 from cuanto.errors import InputError
 from cuanto.methods import Result
+from cuanto.methods.error_estimates import REMAINDER, total_error
 from cuanto.units import HARTREE_IN_KCAL_PER_MOL
 from tolerances import ENERGY, ENERGY_GRID
 
@@ -138,3 +139,63 @@ def test_a_fragment_that_does_not_converge_is_reported() -> None:
     found = cuanto.counterpoise(mol, "2,2", "hf", "def2-svp", max_iterations=2, backend="cpu")
     assert isinstance(found, CounterpoiseResult) and not found.converged and "NOT converged" in repr(found)
     assert found.iterations == 10 and found.timings.total > 0 and np.isfinite(found.raw)
+
+
+ERROR_COMPLEXES = {
+    "water dimer": (
+        [3, 3],
+        "O -1.551007 -0.114520 0\nH -1.934259 0.762503 0\nH -0.599677 0.040712 0\n"
+        "O 1.350625 0.111469 0\nH 1.680398 -0.373741 -0.758561\nH 1.680398 -0.373741 0.758561",
+    ),
+    "HF dimer": ([2, 2], "F 0 0 0\nH 0 0 0.92\nF 0.1 0 2.75\nH 0.9 0 3.15"),
+    "ammonia and water": (
+        [4, 3],
+        "N 0 0 0\nH 0 0.94 0.38\nH 0.81 -0.47 0.38\nH -0.81 -0.47 0.38\nO 0 0 -2.95\nH 0 0 -1.98\nH 0.93 0 -3.2",
+    ),
+    "methane and HF": (
+        [5, 2],
+        "C 0 0 0\nH 0.63 0.63 0.63\nH -0.63 -0.63 0.63\nH -0.63 0.63 -0.63\nH 0.63 -0.63 -0.63\nF 0 0 3.2\nH 0 0 2.28",
+    ),
+    "chlorine and ammonia": (
+        [2, 4],
+        "Cl 0 0 0\nCl 0 0 2.02\nN 0 0 -2.7\nH 0.94 0 -3.08\nH -0.47 0.81 -3.08\nH -0.47 -0.81 -3.08",
+    ),
+}
+"""Pairs of molecules, on which the errors of interaction energies are tested."""
+
+
+def dimer(name: str) -> tuple[Molecule, list[int]]:
+    parts, atoms = ERROR_COMPLEXES[name]
+    return Molecule.from_string(f"{sum(parts)}\n{name}\n{atoms}\n"), parts
+
+
+def ratio_of_errors(name: str, method: str) -> float:
+    """The estimated over the actual error of a corrected energy; the exact one has no fitting and a finer grid."""
+    molecule, parts = dimer(name)
+    options: dict[str, Any] = {"basis": "def2-svp", "backend": "cpu", "gradient_tolerance": 1e-7}
+    found = cuanto.counterpoise(molecule, parts, method, **options)
+    better = {} if method == "hf" else {"grid": (99, 590)}
+    exact = cuanto.counterpoise(molecule, parts, method, fitting="none", **better, **options)
+    return found.corrected_error / abs(found.corrected - exact.corrected)
+
+
+def test_errors_of_interaction_energies_are_differences() -> None:
+    """The errors of the complex are 16 times larger, and 31 times if those of all parts are added."""
+    molecule, parts = dimer("HF dimer")
+    found = cuanto.counterpoise(molecule, parts, "hf", "def2-svp", backend="cpu")
+    complete, fragments = found.complex.errors, [one.in_complex.errors for one in found.fragments]
+    left = complete["fitting"] - sum(one["fitting"] for one in fragments)
+    size = max(abs(left), REMAINDER * abs(complete["fitting"]))
+    assert abs(found.corrected_errors["fitting"]) == pytest.approx(size) and size < 0.2 * abs(complete["fitting"])
+    for name in ("screening", "precision", "convergence"):
+        assert found.corrected_errors[name] == complete[name] + sum(one[name] for one in fragments)
+    assert found.corrected_error == total_error(found.corrected_errors) != found.raw_error > 0
+    assert 0.2 < ratio_of_errors("HF dimer", "hf") < 5
+
+
+@pytest.mark.slow
+def test_errors_of_interaction_energies_in_numbers() -> None:
+    """What docs/howto/counterpoise.md says."""
+    ratios = [ratio_of_errors(name, method) for name in ERROR_COMPLEXES for method in ("hf", "b3lyp", "pbe")]
+    assert sum(0.2 < ratio < 5 for ratio in ratios) == 12
+    assert 0.15 < min(ratios) < 0.2 and 10 < max(ratios) < 13

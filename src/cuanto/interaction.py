@@ -9,8 +9,10 @@ doi:10.1016/0009-2614(83)87508-X.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import nan
 from typing import Any
 
 from cuanto.basis import Basis
@@ -18,6 +20,7 @@ from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError, require
 from cuanto.log import Timings
 from cuanto.methods import Request, Result
+from cuanto.methods.error_estimates import interaction_errors, total_error
 from cuanto.methods.model import kind_of
 from cuanto.options import errors_about_option
 from cuanto.scf.state import State
@@ -76,6 +79,29 @@ class CounterpoiseResult:
     def corrected_energy(self) -> float:
         """Energy of the complex with the correction."""
         return self.complex.energy + self.correction
+
+    @cached_property
+    def corrected_errors(self) -> Mapping[str, float]:
+        """Estimated errors of `corrected` by source, Hartree; empty if a calculation did not converge."""
+        return self._errors([one.in_complex for one in self.fragments])
+
+    @cached_property
+    def raw_errors(self) -> Mapping[str, float]:
+        """Estimated errors of `raw` by source, Hartree; empty if a calculation did not converge."""
+        return self._errors([one.alone for one in self.fragments])
+
+    @property
+    def corrected_error(self) -> float:
+        """Estimated size of all errors of `corrected` together, Hartree; not a number without estimates."""
+        return total_error(self.corrected_errors) if self.corrected_errors else nan
+
+    @property
+    def raw_error(self) -> float:
+        """Estimated size of all errors of `raw` together, Hartree; not a number without estimates."""
+        return total_error(self.raw_errors) if self.raw_errors else nan
+
+    def _errors(self, parts: Sequence[Result]) -> Mapping[str, float]:
+        return interaction_errors(self.complex.errors, [one.errors for one in parts]) if self.converged else {}
 
     @property
     def raw_kcal_mol(self) -> float:
@@ -140,6 +166,10 @@ class CounterpoiseResult:
             "interaction_energy_kcal_mol": self.raw_kcal_mol,
             "corrected_interaction_energy": self.corrected,
             "corrected_interaction_energy_kcal_mol": self.corrected_kcal_mol,
+            "interaction_energy_errors": dict(self.raw_errors),
+            "interaction_energy_error": self.raw_error,
+            "corrected_interaction_energy_errors": dict(self.corrected_errors),
+            "corrected_interaction_energy_error": self.corrected_error,
             "counterpoise_correction": self.correction,
             "counterpoise_correction_kcal_mol": self.correction_kcal_mol,
             "corrected_complex_energy": self.corrected_energy,

@@ -69,6 +69,10 @@ def test_table(capsys: pytest.CaptureFixture[str], expected: cuanto.Counterpoise
     names = ["complex", "fragment 1 in the complex", "fragment 1", "fragment 2 in the complex", "fragment 2"]
     assert [line[:26].strip() for line in lines if re.match("complex|fragment ", line)] == names
     (corrected,) = (line for line in lines if "energy, corrected" in line)
+    (error,) = (line for line in lines if "error, corrected" in line)
+    assert f"{expected.corrected_error:.1e}  Hartree" in error and "fitting" in lines[lines.index(error) + 1]
+    assert all(len(line) <= 80 for line in lines if "Hartree " in line)
+    assert mine["corrected_interaction_energy_error"] == pytest.approx(expected.corrected_error, rel=1e-3)
     assert f"{expected.corrected:.6f}" in corrected and f"{expected.corrected_kcal_mol:.4f}" in corrected
     assert "converged in" in lines[-1] and "of 5 calculations" in lines[-1]
 
@@ -83,13 +87,15 @@ def test_a_job_writes_files_of_the_complex(
     assert float(line.split()[1]) == pytest.approx(expected.corrected, abs=2e-9)
     again = cuanto.read("pair.json")
     assert again.energy == pytest.approx(expected.complex.energy, abs=1e-9)
-    assert "interaction energy, corrected" in Path("pair.html").read_text()
+    page = Path("pair.html").read_text()
+    assert "interaction energy, corrected" in page and "estimated error, corrected" in page
     assert Path("pair.molden").read_text().startswith("[Molden Format]")
 
 
 def test_not_converged(capsys: pytest.CaptureFixture[str]) -> None:
     assert energy("--counterpoise", "1,2;3,4", "-o", "max_iterations=2", "--json", "pair.json") == 1
     captured = capsys.readouterr()
+    assert "estimated error" not in captured.out
     assert captured.out.count("NOT converged") == 5 and "NOT converged: check geometry" in captured.err
     assert not json.loads(Path("pair.json").read_text())["success"]
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
 from cuanto.cli.show import basis_text, count, print_heading
 from cuanto.errors import InputError
+from cuanto.units import HARTREE_IN_KCAL_PER_MOL
 
 if TYPE_CHECKING:
     from cuanto.cli.calculate import Job
@@ -132,6 +133,16 @@ def _rows(found: CounterpoiseResult) -> Iterator[tuple[str, float, float]]:
     yield "interaction energy, corrected", found.corrected, found.corrected_kcal_mol
 
 
+def _error_rows(found: CounterpoiseResult) -> Iterator[tuple[str, float, str]]:
+    """Name, estimated error in Hartree, and its parts."""
+    for name, errors, total in (
+        ("estimated error, uncorrected", found.raw_errors, found.raw_error),
+        ("estimated error, corrected", found.corrected_errors, found.corrected_error),
+    ):
+        if errors:
+            yield name, total, ", ".join(f"{source} {value:+.0e}" for source, value in errors.items())
+
+
 def _notes(found: CounterpoiseResult) -> Iterator[str]:
     """Notes about the complex, and those about fragments whose kind (the text before a colon) has not occurred yet."""
     seen: set[str] = set()
@@ -152,7 +163,10 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
         return
     for name, hartree, kcal in _rows(found):
         bold = "bold" if name.endswith(", corrected") else ""
-        print_text(console, f" {name:<33}{hartree:16.9f}  Hartree{kcal:14.6f}  kcal/mol", bold)
+        print_text(console, f" {name:<32}{hartree:14.9f}  Hartree{kcal:13.6f}  kcal/mol", bold)
+    for name, error, parts in _error_rows(found):
+        print_text(console, f" {name:<32}{error:14.1e}  Hartree{error * HARTREE_IN_KCAL_PER_MOL:13.1e}  kcal/mol")
+        print_notes(console, [f"   {parts}"])
     print_notes(console, _notes(found))
     if found.converged:
         console.print(
@@ -169,6 +183,7 @@ def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: 
     from cuanto.interfaces.qcschema import counterpoise_schema, schema_text
 
     lines = tuple(f"{name}: {hartree:.9f} Hartree, {kcal:.6f} kcal/mol" for name, hartree, kcal in _rows(found))
+    lines += tuple(f"{name}: {error:.1e} Hartree ({parts})" for name, error, parts in _error_rows(found))
     found = replace(found, complex=replace(found.complex, notes=(*found.complex.notes, *lines)))
     if "json" in outputs:
         write_schema(outputs["json"], lambda: schema_text(counterpoise_schema(found), source.input_schema))

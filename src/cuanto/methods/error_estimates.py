@@ -8,7 +8,7 @@ are not included.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -43,6 +43,10 @@ CANCELLATION = 0.3
 """Smallest fraction of the larger of two errors that is assumed to remain when errors of opposite signs cancel."""
 NEGLECTED_IN_FIT = 1e-2
 """Error per electron of neglected pairs of functions, relative to the threshold of fitted J and K."""
+SUBTRACTED = ("fitting", "grid")
+"""Sources whose errors are nearly the same in a complex and in its fragments."""
+REMAINDER = 0.1
+"""Smallest fraction of the error of a complex that is assumed to remain in an interaction energy."""
 SMALLEST_GAP = 0.1
 """Smallest mean difference of orbital energies to assume, Hartree; gaps are smaller than the mean and may vanish."""
 
@@ -73,6 +77,24 @@ def total_error(errors: Mapping[str, float]) -> float:
     """The size of all errors together: signed ones may cancel, others are added."""
     signed = abs(_add(errors.get("fitting", 0.0), errors.get("grid", 0.0)))
     return signed + sum(abs(errors.get(name, 0.0)) for name in SOURCES[2:])
+
+
+def interaction_errors(whole: Mapping[str, float], parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Errors by source of an energy minus those of its parts.
+
+    Errors of fitting and grid are those of the atoms and for the most part the same in the whole and in the parts: they
+    are subtracted. How much remains is less certain than that, so it is at least `REMAINDER` of that of the whole. The
+    others have nothing to do with each other: their sizes are added.
+    """
+    found: dict[str, float] = {}
+    for name, error in whole.items():
+        others = [part.get(name, 0.0) for part in parts]
+        if name in SUBTRACTED:
+            left = error - sum(others)
+            found[name] = float(np.copysign(max(abs(left), REMAINDER * abs(error)), left))
+        else:
+            found[name] = abs(error) + sum(map(abs, others))
+    return found
 
 
 def _add(one: float, other: float) -> float:
