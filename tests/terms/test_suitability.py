@@ -22,6 +22,7 @@ from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.terms import CoreHamiltonian, Surroundings
 from cuanto.terms.suitability import is_contracted_otherwise, lacks_core
 from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
+from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_KCAL_PER_MOL
 from sample import EVERY_CASE
 
 C = 137.035999074
@@ -143,18 +144,43 @@ def test_advice_works(symbol: str, relativity: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "lacking", "mixed"),
+    ("given", "lacking", "mixed", "advised"),
     [
-        ("cc-pvdz", "I", "I=cc-pvdz-pp,cc-pvdz"),
-        ("cc-pvdz-pp", "H", "I=cc-pvdz-pp,cc-pvdz"),
-        ("aug-cc-pV(T+d)Z", "I", "I=aug-cc-pvtz-pp,aug-cc-pv(t+d)z"),
-        ("6-31+g*", "I", "I=lanl2dz,6-31+g*"),
+        ("cc-pvdz", "I", "I=cc-pvdz-pp,cc-pvdz", "{}, def2-SVP, def2-TZVP"),
+        ("cc-pvdz-pp", "H", "I=cc-pvdz-pp,cc-pvdz", "{}, def2-SVP, def2-TZVP"),
+        ("aug-cc-pV(T+d)Z", "I", "I=aug-cc-pvtz-pp,aug-cc-pv(t+d)z", "{}, def2-SVP, def2-TZVP"),
+        ("6-31+g*", "I", "I=def2-svp,6-31+g*", "def2-SVP, def2-TZVP, {}"),
     ],
 )
-def test_advice_to_mix(given: str, lacking: str, mixed: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"has no functions for {lacking}; {mixed!r}, def2-SVP, def2-TZVP")):
+def test_advice_to_mix(given: str, lacking: str, mixed: str, advised: str) -> None:
+    text = f"has no functions for {lacking}; {advised.format(repr(mixed))} would work"
+    with pytest.raises(InputError, match=re.escape(text)):
         Basis(given, HI)
     assert warnings_of(HI, mixed) == [] and Basis(mixed, HI).core_electrons.tolist() in ([0, 28], [0, 46])
+
+
+def bond_energy(basis: str, **options: Any) -> float:
+    """Bond energy of HI with PBE0 at the experimental distance, kcal/mol."""
+    molecules = (Molecule([symbol], [[0, 0, 0]], multiplicity=2) for symbol in ("H", "I"))
+    pair = Molecule(["H", "I"], [[0, 0, 0], [0, 0, 1.609 / BOHR_IN_ANGSTROM]])
+    parts = sum(cuanto.energy(one, "pbe0", basis, backend="cpu", **options).energy for one in molecules)
+    whole = cuanto.energy(pair, "pbe0", basis, backend="cpu", **options).energy
+    return (parts - whole) * HARTREE_IN_KCAL_PER_MOL
+
+
+@pytest.fixture(scope="module")
+def relativistic_bond_energy() -> float:
+    return bond_energy("x2c-SVPall", relativity="x2c")
+
+
+@pytest.mark.parametrize("given", ["6-31g*", "cc-pvdz"])
+def test_the_first_advice_gives_the_right_bond_energy(given: str, relativistic_bond_energy: float) -> None:
+    """With X2C in its own set 77.1 kcal/mol; I=lanl2dz,6-31g* gave 69.1."""
+    with pytest.raises(InputError, match="would work") as refused:
+        Basis(given, HI)
+    first = str(refused.value).split("; ")[1].removesuffix(" would work").split(", ")[0].strip("'")
+    assert relativistic_bond_energy == pytest.approx(77.1, abs=0.1)
+    assert bond_energy(first) == pytest.approx(relativistic_bond_energy, abs=3)
 
 
 def test_no_mixture_with_a_heavy_element_without_relativity() -> None:
