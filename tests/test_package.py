@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 
 import cuanto
 from paths import ROOT
+
+DEVELOPMENT = ("docs", "test")
+"""Extras for those who work on cuanto."""
 
 
 def run_python(code: str) -> str:
@@ -22,6 +26,15 @@ def run_python(code: str) -> str:
 def loaded(statements: str) -> set[str]:
     """Modules that a fresh interpreter has afterwards; `benchmarks/first_call.py` times them."""
     return set(json.loads(run_python(f"{statements}; import json, sys; print(json.dumps(sorted(sys.modules)))")))
+
+
+def test_the_extra_of_everything() -> None:
+    """`all` has every extra for users except gpu and zig, as README.md says."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    names = everything.removeprefix("cuanto[").removesuffix("]").split(",")
+    assert sorted(names) == sorted(set(extras) - {"all", "gpu", "zig", *DEVELOPMENT})
+    assert "'.[all]': all extras except gpu and zig" in (ROOT / "README.md").read_text()
 
 
 def test_import_is_light() -> None:
