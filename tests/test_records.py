@@ -151,6 +151,36 @@ def test_documented_errors_of_grids(monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"<!-- table: {name} -->\n\n{text}\n\n<!-- end of table -->" in page, name
 
 
+def test_errors_of_grids_without_core_potentials() -> None:
+    """Sizes in docs/methods/dft.md, in Hartree; the text has one digit or two."""
+    found = record("grid_errors_all_electron")["molecules"]
+    assert set(found) == {"Xe", "Hg"} and all(row["converged"] for row in found.values())
+    sizes = {name: {level: abs(error) for level, error in row["pbe"].items()} for name, row in found.items()}
+    assert sizes["Xe"]["fine"] == pytest.approx(1e-4, rel=0.05) and sizes["Hg"]["fine"] == pytest.approx(
+        1.2e-3, rel=0.05
+    )
+    assert sizes["Xe"]["ultrafine"] == pytest.approx(2e-5, rel=0.25)
+    assert sizes["Hg"]["ultrafine"] == pytest.approx(4e-4, rel=0.25)
+    text = " ".join((ROOT / "docs/methods/dft.md").read_text().split())
+    assert "with `fine` 1e-4 Hartree for Xe and 1.2e-3 for Hg" in text and "with `ultrafine` 2e-5 and 4e-4" in text
+
+
+def test_closed_shells_do_not_end_at_saddle_points() -> None:
+    """What docs/develop/scf_notes.md says of 28 calculations: energies in Hartree, and times of the test."""
+    rows = record("closed_shells_cpu")["rows"]
+    assert len(rows) == 28 and len({row["molecule"] for row in rows}) == 14 and all(row["as_low"] for row in rows)
+    gains = sorted(row["plain"] - row["tested"] for row in rows)
+    assert gains[0] > -SAME and gains[-5] < SAME
+    assert (gains[-4], gains[-1]) == pytest.approx((0.2e-3, 95e-3), rel=0.15)
+    compared = [row for row in rows if row["pyscf"] is not None]
+    assert len(compared) == 27 and all(row["tested"] < row["pyscf"] + 1e-5 for row in compared)
+    assert sum(row["tested"] < row["pyscf"] - 1e-4 for row in compared) == 4
+    for method, fraction in (("rhf", 0.37), ("b3lyp", 0.43)):
+        same = [row for row in rows if row["method"] == method and row["plain"] - row["tested"] < SAME]
+        plain, tested = (sum(row[f"{which}_seconds"] for row in same) for which in ("plain", "tested"))
+        assert tested / plain - 1 == pytest.approx(fraction, abs=0.005)
+
+
 def test_no_fuzzed_input_was_an_internal_error() -> None:
     found = record("fuzz_cpu")
     assert found["inputs"] >= 50_000 and found["internal_errors"] == 0
