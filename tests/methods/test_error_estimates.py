@@ -17,6 +17,7 @@ from cuanto.methods.error_estimates import SOURCES, total_error
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.report import report_html
 from paths import DATA
+from records import record
 
 WATER = cuanto.Molecule.from_string("3\nwater\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
 CPU: dict[str, Any] = {"basis": "def2-svp", "backend": "cpu"}
@@ -122,3 +123,28 @@ def test_estimates_are_shown_and_read_back(water: Any, tmp_path: Path) -> None:
     assert "Estimated errors" in page and f"{water.error:.1e}" in page
     line = next(line for line in str(water).splitlines() if "estimated error" in line)
     assert f"{water.error:.1e}" in line and all(name in line for name in SOURCES)
+
+
+MOLECULES = ("[C-]#N", "O=C=S", "OBr", "ClF", "FSF", "FP(F)F", "PCl3_rm1")
+"""The seven smallest closed-shell molecules of the record with a pure functional in def2-SVP."""
+
+
+def test_the_fitting_set_of_pure_functionals_is_chosen_for_accuracy() -> None:
+    """Median errors in docs/howto/fitting_memory_precision.md: of the record, and of both sets for small molecules."""
+    rows = record("error_estimates")["molecules"]
+    pure = [row for row in rows.values() if row["converged"] and row["method"] in ("pbe", "blyp", "r2scan")]
+    assert {row["auxbasis"] for row in pure} == {"def2-universal-jkfit"} and len(pure) == 27
+    sizes = [abs(row["actual"]["fitting"]) for row in pure]
+    assert median(sizes) == pytest.approx(6.4e-5, rel=0.02) and max(sizes) == pytest.approx(1.5e-4, rel=0.02)
+    errors: dict[str, list[float]] = {"def2-universal-jkfit": [], "def2-universal-jfit": []}
+    for name in MOLECULES:
+        text = f"{len(rows[name]['geometry'])}\n\n" + "\n".join(rows[name]["geometry"])
+        molecule = cuanto.Molecule.from_string(text, charge=-1 if name == "[C-]#N" else 0)
+        exact = cuanto.energy(molecule, "pbe", fitting="none", grid="coarse", **CPU).energy
+        for auxbasis, found in errors.items():
+            fitted = cuanto.energy(molecule, "pbe", auxbasis=auxbasis, grid="coarse", **CPU)
+            found.append(abs(fitted.energy - exact))
+    default = cuanto.energy(molecule, "pbe", grid="coarse", **CPU).auxbasis
+    assert default is not None and default.name == "def2-universal-jkfit"
+    assert median(errors["def2-universal-jkfit"]) == pytest.approx(4.3e-5, rel=0.05)
+    assert median(errors["def2-universal-jfit"]) == pytest.approx(2.1e-4, rel=0.05)
