@@ -30,9 +30,8 @@ AUTOMATIC = "autoaux"
 
 KINDS = ("jk", "j")
 _UNIVERSAL = "def2-universal-jkfit"
-"""Also used for J alone. def2-universal-JFIT is smaller, but its errors are three times as large, 1.8e-4 instead of
-5e-5 Hartree (medians over 63 molecules up to krypton, PBE density), while it saves 4 % of the time of small molecules.
-"""
+"""Also used for J alone. def2-universal-JFIT is smaller, but its errors are five times as large, 2.1e-4 instead of 4e-5
+Hartree (medians of seven molecules, PBE/def2-SVP; tests/methods/test_error_estimates.py)."""
 _UNIVERSAL_LAST_ELEMENT = 36
 """Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
