@@ -58,13 +58,18 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.getLogger().setLevel(level)
 
 
-def printed(command: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """Lines as a terminal shows them; after a carriage return they begin anew."""
+def text_of(command: str, capfd: pytest.CaptureFixture[str]) -> str:
+    """What a command prints, without the codes that move the cursor and change colours."""
     with pytest.raises(SystemExit), pytest.MonkeyPatch.context() as patch:
         patch.setattr(logging.getLogger(), "handlers", [])  # with those of pytest, -v would print nothing
         run(shlex.split(command))
     text = "".join(capfd.readouterr())
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
+
+
+def printed(command: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """Lines as a terminal shows them; after a carriage return they begin anew."""
+    text = text_of(command, capfd)
     return [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
 
 
@@ -74,6 +79,14 @@ def test_no_line_is_longer_than_the_terminal(command: str, capfd: pytest.Capture
     lines = printed(command, capfd)
     assert "-b sto-3g -v" not in command or any(line.startswith("density fitting: in-core") for line in lines)
     assert len(lines) > 1 and not [line for line in lines if len(line) > WIDTH]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_the_log_is_above_the_live_table(capfd: pytest.CaptureFixture[str]) -> None:
+    """Every message begins a line."""
+    text = text_of("energy water.xyz -m b3lyp -b sto-3g -v", capfd)
+    found = re.findall(r"(.?)(?:basis sets|metric|guess|grid): [\d.]+ s", text, flags=re.DOTALL)
+    assert len(found) > 3 and set(found) <= {"\n", "\r"}
 
 
 @pytest.mark.usefixtures("terminal")

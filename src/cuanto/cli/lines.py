@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import shlex
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -55,27 +56,34 @@ def as_flags(text: str) -> str:
 
 def print_text(console: Console, text: str, style: str = "") -> None:
     """Print lines; one that is longer than the terminal is wide continues on the next, broken between words."""
+    for row in _rows(console, text):
+        console.print(Text(row, style), soft_wrap=True)
+
+
+def _rows(console: Console, text: str) -> Iterator[str]:
+    """Lines of a text that fit on a terminal; other outputs have no width."""
     for line in text.split("\n"):
         rows = [line]
         if console.is_terminal and cell_len(line) > console.width:
             indent = line[: len(line) - len(line.lstrip())] + INDENT
             found = wrap(line, console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
             rows = found or rows
-        for row in rows:
-            console.print(Text(row, style), soft_wrap=True)
+        yield from rows
 
 
 class LogHandler(logging.Handler):
-    """Prints the log to standard error, above a live table or a progress bar if there is one."""
+    """Prints the log to standard error: on a terminal above a live table or a progress bar, if there is one, which
+    replaces `sys.stderr` while it is shown."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._console = Console(stderr=True, highlight=False)
+        self._stream, self._console = sys.stderr, Console(stderr=True, highlight=False)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message."""
         try:
-            print_text(self._console, self.format(record))
+            for row in _rows(self._console, self.format(record)):
+                print(row, file=sys.stderr if self._console.is_terminal else self._stream)
         except Exception:  # as in every handler: a message must not end a calculation
             self.handleError(record)
 
