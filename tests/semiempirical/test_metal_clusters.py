@@ -30,6 +30,8 @@ def test_one_unstable_molecule_among_many_is_found(backend: str) -> None:
     plain, found = run(mol, "upm6", backend, stability="none"), run(mol, "upm6", backend)
     assert plain.converged and plain.s_squared < 1e-6
     assert found.converged and found.s_squared > 0.2 and found.energy < plain.energy - 1e-3
+    assert [entry.iteration for entry in found.history] == list(range(1, found.iterations + 1))
+    assert all(np.isfinite(entry.energy_change) for entry in found.history[1:])
     alone = run(H2, "upm6", stability="follow")
     assert found.s_squared == pytest.approx(alone.s_squared, abs=2e-3)
 

@@ -161,7 +161,7 @@ class Semiempirical:
             options = replace(options, max_iterations=options.max_iterations - done)
             diagonaliser.restart()
             if state.converged:
-                begin, known = (state.C_spm, state.eps_sm), state
+                begin, known = (state.C_spm, state.eps_sm), replace(state, iteration=0)
             else:
                 with self.timings.measure("diagonalisation"), frame.blas_threads:
                     begin = diagonaliser.first(state.F_spq)

@@ -97,6 +97,7 @@ class Convergence:
         descent ended, or which is converged.
         """
         if known is not None and known.converged:
+            self.counted.energy = known.energy
             yield from self._tested(known)
             return
         floor = known
@@ -179,7 +180,7 @@ class Convergence:
         """Test whether a converged state is a minimum and, if requested, leave it for lower ones."""
         best, follow = None, self.options.stability != "check"
         for _ in range(MAX_ESCAPES):
-            certain = self._certain_curvature(state) if follow else None
+            certain = self._certain_curvature(state) if self.options.stability == "follow" else None
             mode = self._mode(state) if certain is None else None
             if mode is not None and not self._settled(mode) and self.counted.left > 0:
                 yield replace(state, converged=False)
