@@ -62,3 +62,9 @@ def test_bands_have_the_height_and_width_of_their_modes() -> None:
     at = np.array([1000.0, 1010.0, 990.0])
     heights = band_heights(np.array([-300.0, 1000.0]), np.array([7.0, 50.0]), at, 20.0)
     assert heights.tolist() == pytest.approx([50.0, 25.0, 25.0])
+
+
+@pytest.mark.parametrize("trajectory", [{"a": 1}, "steps", 5, [1], [{"molecule": None}]], ids=str)
+def test_a_damaged_trajectory_is_refused(trajectory: object) -> None:
+    with pytest.raises(InputError):
+        report_html({"schema_name": "qcschema_optimization_output", "trajectory": trajectory})

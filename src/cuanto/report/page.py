@@ -28,6 +28,7 @@ from cuanto.report.sections import atomic_charges, body, dipole_vector
 from cuanto.report.surfaces import Surface, frontier_surfaces
 from cuanto.units import BOHR_IN_ANGSTROM
 
+EXPECTED_OPTIMIZATION = "give the JSON of `cuanto optimize --json`"
 Source = Result | Vibrations | OptimizationResult | Mapping[str, Any] | str | os.PathLike[str]
 
 
@@ -80,8 +81,13 @@ def _parts(source: Source) -> tuple[Result, Motion]:
         return from_schema(given, where), Motion.of_vibrations(read_hessian(given))
     if given.get("schema_name") == OPTIMIZATION and given.get("trajectory"):
         trajectory = given["trajectory"]
+        if not isinstance(trajectory, list) or not all(isinstance(row, Mapping) for row in trajectory):
+            raise InputError(f"the trajectory in {where} is not a list of results: {EXPECTED_OPTIMIZATION}")
         molecules = [read_molecule(row, where) for row in trajectory]
-        found = geometries_in(trajectory, molecules)
+        try:
+            found = geometries_in(trajectory, molecules)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"the trajectory in {where} has incomplete results: {EXPECTED_OPTIMIZATION}") from None
         return from_schema(trajectory[-1], where), Motion.of_geometries(found, given.get("success") is True)
     return from_schema(given, where), Motion()
 
