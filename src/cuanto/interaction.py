@@ -17,7 +17,7 @@ from typing import Any
 
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
-from cuanto.errors import InputError, require
+from cuanto.errors import CuantoError, InputError, require
 from cuanto.log import Timings
 from cuanto.methods import Request, Result
 from cuanto.methods.error_estimates import interaction_errors, total_error
@@ -101,7 +101,12 @@ class CounterpoiseResult:
         return total_error(self.raw_errors) if self.raw_errors else nan
 
     def _errors(self, parts: Sequence[Result]) -> Mapping[str, float]:
-        return interaction_errors(self.complex.errors, [one.errors for one in parts]) if self.converged else {}
+        if not self.converged:
+            return {}
+        try:
+            return interaction_errors(self.complex.errors, [one.errors for one in parts])
+        except (CuantoError, MemoryError):  # estimates are not worth losing the energies for
+            return {}
 
     @property
     def raw_kcal_mol(self) -> float:

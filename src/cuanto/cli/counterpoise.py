@@ -179,6 +179,8 @@ def _print_end(console: Console, found: CounterpoiseResult, label: str, quiet: b
 
 def _write_files(found: CounterpoiseResult, outputs: Mapping[str, str], source: Source) -> None:
     """Write the files, also of calculations that did not converge: the files say so."""
+    if not outputs:
+        return
     from cuanto.cli.calculate import write_files, write_schema
     from cuanto.interfaces.qcschema import counterpoise_schema, schema_text
 
