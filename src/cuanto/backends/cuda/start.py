@@ -112,6 +112,8 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
         return
     begin().join()
     with STARTING:
+        if STARTED.is_set():
+            return
         STARTED.set()
         processes = _processes()
     device, given = cupy.cuda.Device().id, operands(cupy)
