@@ -15,7 +15,7 @@ from cuanto.terms.base import Term
 class CorePotentials(Term):
     """E = sum_pq V_pq D_pq of the core potentials of a basis, which replace the inner electrons of atoms."""
 
-    name = "core potentials"
+    name, linear = "core potentials", True
 
     def __init__(self, basis: Basis, backend: Backend, budget: Budget | None = None) -> None:
         self._basis, self._backend = basis, backend

@@ -29,7 +29,7 @@ parametrised (M06-2X, LDA), or only in a variant with a similar name (omega-B97X
 class Dispersion(Term):
     """Energy (Hartree) and gradient_ax (Hartree/Bohr) of all atoms but ghosts; independent of the density."""
 
-    name = "dispersion"
+    name, linear = "dispersion", True
 
     def __init__(self, molecule: Molecule, functional: str, kind: str) -> None:
         parameters = _parameters_name(functional, kind)

@@ -21,7 +21,7 @@ PAIRS_AT_ONCE = 2**18
 class NuclearRepulsion(Term):
     """sum_a<b Z_a Z_b / R_ab + sum_aq Z_a q / R_aq + the energy in external operators (-sum_a Z_a R_a . field)."""
 
-    name = "nuclear repulsion"
+    name, linear = "nuclear repulsion", True
 
     def __init__(self, molecule: Molecule, surroundings: Surroundings) -> None:
         self._molecule, self._surroundings = molecule, surroundings
