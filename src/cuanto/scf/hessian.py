@@ -50,7 +50,8 @@ class Hessian:
         return self._project(self.problem.frame.to_algebra(self.state.F_spq))
 
     def random(self, seed: int) -> Array:
-        """A random direction: angles are independent and normally distributed.
+        """A random direction. In orthonormal functions, as in semiempirical methods, angles are independent and
+        normally distributed.
 
         It comes from an antisymmetric matrix in the basis functions, so that signs of orbitals and the choice among
         degenerate ones, which depend on rounding errors, do not matter. It has no symmetry.

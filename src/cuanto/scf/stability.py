@@ -112,8 +112,9 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
     eigenvalues as H, most of the others are close to 1, and equal molecules add equal ones: the number of products does
     not depend on the size. The probability that the lowest Ritz value of n x n P after k products is above the lowest
     eigenvalue by more than a fraction t of the width of the spectrum is below 1.648 sqrt(n) exp(-(2k - 1) sqrt(t)):
-    J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. Single precision
-    is enough, because curvatures close to zero are left to `lowest_mode`.
+    J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. This holds for
+    uniformly distributed vectors; with functions that overlap, `Hessian.random` gives only similar ones. Single
+    precision is enough, because curvatures close to zero are left to `lowest_mode`.
     """
     hessian = Hessian(problem, state, np.float32)
     if len(hessian.diagonal) < MANY_ROTATIONS:
