@@ -15,11 +15,11 @@ SLOWER = {("CuO", "6-31g**", "auto"): 0.5}
 for lower states and ends 0.04 Hartree lower."""
 SYSTEMS = {"sulfur dioxide", "bromomethane", "Ne", "water", "CuO", "glycine"}
 THAN_BEFORE = {
-    "gradient: ribavirin PM6": "gradients converge to 1e-7, in 14 instead of 12 iterations, and are part of the call",
-    "semiempirical: C166H334 PM6": "products by our own threads have the same bits for any number of threads",
-    "semiempirical: ribavirin PM6": "0.6 of 17 ms for limits of memory, hints and checks of the input",
+    "gradient: ribavirin PM6": 1.35,  # converges gradients to 1e-7, in 14 instead of 12 iterations, and computes them
+    "semiempirical: C166H334 PM6": 1.35,  # products by our own threads: the same bits for any number of threads
+    "semiempirical: ribavirin PM6": 1.05,  # 0.6 of 17 ms for limits of memory, hints and checks of the input
 }
-"""Calculations that take more than 1.03 of the time of an earlier version on two cores, and why."""
+"""Calculations that take more than 1.03 of the time of an earlier version on two cores: at most how much."""
 
 
 def first_minute(name: str) -> Any:
@@ -76,7 +76,7 @@ def test_calculations_are_as_fast_as_before(name: str) -> None:
     rows = record(name)["cases"]
     assert len(rows) >= (5 if name == "two_versions_cpu" else 3)
     for row in rows:
-        assert row["best_ratio"] <= 1.03 or row["case"] in THAN_BEFORE, row["case"]
+        assert row["best_ratio"] <= THAN_BEFORE.get(row["case"], 1.03), row["case"]
         assert row["energy_difference"] < 1e-8, row["case"]
 
 
