@@ -152,13 +152,15 @@ class Semiempirical:
             steps = RotationStep(problem, diagonaliser, moment, int(options.history))
             rotations = Scf(problem, steps, replace(criteria, dipole_change=float))  # dipole moments, not densities
             for state in rotations.states(*begin, int(options.max_iterations)):
-                final = options.stability == "none" or state.iteration == options.max_iterations
+                final = options.stability == "none" or (
+                    state.iteration == options.max_iterations and not state.converged
+                )
                 if final or not state.converged:
                     yield state
             done = state.iteration
             if final and (state.converged or done == options.max_iterations):
                 return
-            options = replace(options, max_iterations=options.max_iterations - done)
+            options = replace(options, max_iterations=max(1, options.max_iterations - done))
             diagonaliser.restart()
             if state.converged:
                 begin, known = (state.C_spm, state.eps_sm), replace(state, iteration=0)
