@@ -98,45 +98,68 @@ static void digest_k(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, IN
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
     const ACC *Da = v.D + (density_row + a) * width, *Db = v.D + (density_row + b) * width;
     ACC *Ka = v.K + (density_row + a) * width, *Kb = v.K + (density_row + b) * width;
+    enum { MOST = NC ? NC + ND : 96 };  // 2 x 45 functions at most, l = 8
+    ACC D_a[MOST], K_a[MOST], K_b[MOST];  // of function i of a and function j of b
     for (INDEX i = 0; i < na; ++i) {
-        ACC sum[NC ? NC + ND : 96];  // 2 x 45 functions at most, l = 8
-        for (INDEX f = 0; f < width; ++f) sum[f] = ACC{};
-        for (INDEX j = 0; j < nb; ++j)
-            for (INDEX k = 0; k < nc; ++k) {
-                ACC bk = Kb[j * width + k];
+        UNROLL
+        for (INDEX f = 0; f < width; ++f) D_a[f] = Da[i * width + f], K_a[f] = ACC{};
+        for (INDEX j = 0; j < nb; ++j) {
+            UNROLL
+            for (INDEX f = 0; f < width; ++f) K_b[f] = Kb[j * width + f];
+            UNROLL
+            for (INDEX k = 0; k < nc; ++k)
+                UNROLL
                 for (INDEX l = 0; l < nd; ++l) {
                     const ACC I = __builtin_convertvector(*integrals++, ACC) * weight;
-                    sum[k] += I * Db[j * width + nc + l];
-                    sum[nc + l] += I * Db[j * width + k];
-                    bk += I * Da[i * width + nc + l];
-                    Kb[j * width + nc + l] += I * Da[i * width + k];
+                    K_a[k] += I * Db[j * width + nc + l];
+                    K_a[nc + l] += I * Db[j * width + k];
+                    K_b[k] += I * D_a[nc + l];
+                    K_b[nc + l] += I * D_a[k];
                 }
-                Kb[j * width + k] = bk;
-            }
-        for (INDEX f = 0; f < width; ++f) Ka[i * width + f] += sum[f];
+            UNROLL
+            for (INDEX f = 0; f < width; ++f) Kb[j * width + f] = K_b[f];
+        }
+        UNROLL
+        for (INDEX f = 0; f < width; ++f) Ka[i * width + f] += K_a[f];
     }
 }
 
-template <class WEIGHT>
+// The same for one matrix J.
+template <class WEIGHT, int NC, int ND>
 static void digest_j(const VEC* integrals, WEIGHT weight, INDEX na, INDEX nb, INDEX a, INDEX b, INDEX n, const double* D, double* J,
-                     const ACC* D_cd, ACC* J_cd, INDEX cd) {
+                     const ACC* D_cd, ACC* J_cd, INDEX functions) {
+    enum { HELD = NC ? NC * ND : 1 };  // part of J_cd that is in registers
+    const INDEX cd = NC ? NC * ND : functions;
+    ACC held[HELD];
+    if (NC) {
+        UNROLL
+        for (INDEX kl = 0; kl < HELD; ++kl) held[kl] = J_cd[kl];
+    }
+    ACC* sum_cd = NC ? held : J_cd;
     for (INDEX i = 0; i < na; ++i)
         for (INDEX j = 0; j < nb; ++j) {
             const double D_ab = 2 * D[(b + j) * n + a + i];
             ACC sum = {};
+            UNROLL
             for (INDEX kl = 0; kl < cd; ++kl) {
                 const ACC I = __builtin_convertvector(*integrals++, ACC) * weight;
                 sum += I * D_cd[kl];
-                J_cd[kl] += I * D_ab;
+                sum_cd[kl] += I * D_ab;
             }
             J[(a + i) * n + b + j] += 2 * acc_sum(sum);
         }
+    if (NC) {
+        UNROLL
+        for (INDEX kl = 0; kl < HELD; ++kl) J_cd[kl] = held[kl];
+    }
 }
 
 template <class WEIGHT>
-struct DigestK {
-    typedef void (*Function)(const VEC*, WEIGHT, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
-    template <int NC, int ND> static Function of() { return digest_k<WEIGHT, NC, ND>; }
+struct Digest {
+    void (*k)(const VEC*, WEIGHT, INDEX, INDEX, INDEX, INDEX, INDEX, const Kets&);
+    void (*j)(const VEC*, WEIGHT, INDEX, INDEX, INDEX, INDEX, INDEX, const double*, double*, const ACC*, ACC*, INDEX);
+    typedef Digest Function;
+    template <int NC, int ND> static Digest of() { return {digest_k<WEIGHT, NC, ND>, digest_j<WEIGHT, NC, ND>}; }
 };
 
 // The function that is compiled for these numbers of functions c and d, or the one that takes them at run time.
@@ -159,14 +182,14 @@ static typename DIGEST::Function digest_for(INDEX nc, INDEX nd) {
 // Add the integrals of one bra with the vector of kets to J and K of all densities; returns the integrals of the next bra.
 template <class WEIGHT>
 static const VEC* digest_bra(const Densities& x, const BraClass& bra, INDEX b, const VEC* integrals, WEIGHT weight,
-                             typename DigestK<WEIGHT>::Function add_k, const Kets& v, double* J) {
+                             const Digest<WEIGHT>& add, const Kets& v, double* J) {
     const INDEX n = x.nbf, cd = v.nc * v.nd;
     for (INDEX q = 0; q < bra.columns; ++q, integrals += bra.na * bra.nb * cd) {
         const int* ao = bra.ao + 2 * (b * bra.columns + q);
         for (INDEX density = 0; density < x.count; ++density)
-            if (x.want_k) add_k(integrals, weight, bra.na, bra.nb, ao[0], ao[1], density * n, v);
+            if (x.want_k) add.k(integrals, weight, bra.na, bra.nb, ao[0], ao[1], density * n, v);
         for (INDEX j = 0; j < x.coulombs; ++j)
-            digest_j(integrals, weight, bra.na, bra.nb, ao[0], ao[1], n, x.D_j + j * n * n, J + j * n * n, v.D_cd + j * cd,
+            add.j(integrals, weight, bra.na, bra.nb, ao[0], ao[1], n, x.D_j + j * n * n, J + j * n * n, v.D_cd + j * cd,
                      v.J_cd + j * cd, cd);
     }
     return integrals;

@@ -6,13 +6,13 @@ extern "C" void ENTRY(PARAMETERS) {
         INDEX found = 0;
         vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX first) {
-            const DigestK<ACC>::Function add_k = digest_for<DigestK<ACC>>(k.nc, k.nd);
+            const Digest<ACC> add = digest_for<Digest<ACC>>(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i)
                 found += select_bras(x, bra[i], largest, first, w, [&](INDEX items) {
                     bra[i].kernel(bra[i].sides, bra[i].tables, w.list, items, w.integrals);
                     const VEC* integrals = (const VEC*)w.integrals;
                     for (INDEX item = 0; item < items; ++item)
-                        integrals = digest_bra(x, bra[i], w.list[2 * item], integrals, w.weights[item], add_k, w.kets, sums);
+                        integrals = digest_bra(x, bra[i], w.list[2 * item], integrals, w.weights[item], add, w.kets, sums);
                 });
             scatter(x, w.kets, sums, sums_of_k(x, sums));
         });

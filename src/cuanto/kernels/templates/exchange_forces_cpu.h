@@ -9,14 +9,18 @@ static void digest_derivative(const VEC* integrals, ACC weight, INDEX na, INDEX 
     const INDEX nc = NC ? NC : v.nc, nd = ND ? ND : v.nd, width = nc + nd;
     for (INDEX i = 0; i < na; ++i) {
         ACC sum[NC ? NC + ND : 96];
+        UNROLL
         for (INDEX f = 0; f < width; ++f) sum[f] = ACC{};
         for (INDEX j = 0; j < nb; ++j)
+            UNROLL
             for (INDEX k = 0; k < nc; ++k)
+                UNROLL
                 for (INDEX l = 0; l < nd; ++l) {
                     const ACC I = __builtin_convertvector(*integrals++, ACC);
                     sum[k] += I * Db[j * width + nc + l];
                     sum[nc + l] += I * Db[j * width + k];
                 }
+        UNROLL
         for (INDEX f = 0; f < width; ++f) Ka[i * width + f] += sum[f] * weight;
     }
 }

@@ -6,10 +6,10 @@ extern "C" void ENTRY(PARAMETERS) {
         const VEC* integrals = (const VEC*)((const Store*)stores)[chunk].value;
         vectors_of_chunk(x, (const KetClass*)kets, (const BraClass*)bras, classes, chunk, chunks,
                          [&](Work& w, const KetClass& k, const BraClass* bra, INDEX count, INDEX) {
-            const DigestK<Included>::Function add_k = digest_for<DigestK<Included>>(k.nc, k.nd);
+            const Digest<Included> add = digest_for<Digest<Included>>(k.nc, k.nd);
             for (INDEX i = 0; i < count; ++i)
                 for (INDEX left = *number++; left > 0; --left)
-                    integrals = digest_bra(x, bra[i], *number++, integrals, Included{}, add_k, w.kets, sums);
+                    integrals = digest_bra(x, bra[i], *number++, integrals, Included{}, add, w.kets, sums);
             scatter(x, w.kets, sums, sums_of_k(x, sums));
         });
     }
