@@ -17,7 +17,7 @@ from typing import Any
 
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
-from cuanto.errors import CuantoError, InputError, require
+from cuanto.errors import InputError, require
 from cuanto.log import Timings
 from cuanto.methods import Request, Result
 from cuanto.methods.error_estimates import interaction_errors, total_error
@@ -82,12 +82,12 @@ class CounterpoiseResult:
 
     @cached_property
     def corrected_errors(self) -> Mapping[str, float]:
-        """Estimated errors of `corrected` by source, Hartree; empty if a calculation did not converge."""
+        """Estimated errors of `corrected` by source, Hartree; empty if one of the calculations has none."""
         return self._errors([one.in_complex for one in self.fragments])
 
     @cached_property
     def raw_errors(self) -> Mapping[str, float]:
-        """Estimated errors of `raw` by source, Hartree; empty if a calculation did not converge."""
+        """Estimated errors of `raw` by source, Hartree; empty if one of the calculations has none."""
         return self._errors([one.alone for one in self.fragments])
 
     @property
@@ -101,12 +101,8 @@ class CounterpoiseResult:
         return total_error(self.raw_errors) if self.raw_errors else nan
 
     def _errors(self, parts: Sequence[Result]) -> Mapping[str, float]:
-        if not self.converged:
-            return {}
-        try:
-            return interaction_errors(self.complex.errors, [one.errors for one in parts])
-        except (CuantoError, MemoryError):  # estimates are not worth losing the energies for
-            return {}
+        found = [one.errors for one in (self.complex, *parts)] if self.converged else [{}]
+        return interaction_errors(found[0], found[1:]) if all(found) else {}
 
     @property
     def raw_kcal_mol(self) -> float:

@@ -13,6 +13,7 @@ import pytest
 import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.errors import ConvergenceWarning
+from cuanto.methods import result as result_module
 from cuanto.methods.error_estimates import SOURCES, total_error
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.report import report_html
@@ -148,3 +149,17 @@ def test_the_fitting_set_of_pure_functionals_is_chosen_for_accuracy() -> None:
     assert default is not None and default.name == "def2-universal-jkfit"
     assert median(errors["def2-universal-jkfit"]) == pytest.approx(4.3e-5, rel=0.05)
     assert median(errors["def2-universal-jfit"]) == pytest.approx(2.1e-4, rel=0.05)
+
+
+def test_an_energy_is_not_lost_with_its_estimates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(result_module, "estimate_errors", fail)
+    found = cuanto.energy(WATER, "hf", **CPU)
+    assert found.errors == {} and isnan(found.error) and "estimated error" not in str(found)
+    found.save(tmp_path / "water.json")
+    read = cuanto.read(tmp_path / "water.json")
+    assert read.energy == found.energy and read.errors == {}
+    dimer = cuanto.counterpoise("2\n\nHe 0 0 0\nHe 0 0 3", [1, 1], "hf", **CPU)
+    assert dimer.corrected_errors == {} and isnan(dimer.raw_error)

@@ -18,7 +18,6 @@ from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
 from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
-from cuanto.methods.summary import property_or_none
 from cuanto.motion.frequencies import frequencies
 from cuanto.motion.optimize import optimize
 from cuanto.motion.settings import Settings
@@ -96,9 +95,8 @@ def _optimise(molecule: Molecule, basis: str | None, task: Mapping[str, Any]) ->
 
 
 def _error(result: Result) -> float | None:
-    """The estimated error of the energy; None without estimates, which are not worth losing an energy for."""
-    error = property_or_none(result, "error")
-    return None if error is None or not math.isfinite(error) else float(error)
+    """The estimated error of the energy; None without estimates."""
+    return float(result.error) if math.isfinite(result.error) else None
 
 
 def _row(result: Result, with_gradient: bool) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from cuanto.backends.base import Backend, get_backend
 from cuanto.backends.blas import one_thread
 from cuanto.backends.tiers import fixed_kernels
 from cuanto.basis import Basis
-from cuanto.errors import InputError
-from cuanto.log import Timings
+from cuanto.errors import CuantoError, InputError, describe_error
+from cuanto.log import Timings, logger
 from cuanto.memory import retry_with_less_memory
 from cuanto.methods.error_estimates import estimate_errors, total_error
 from cuanto.methods.history import Iteration
@@ -342,12 +342,17 @@ class GaussianResult(Result):
     def errors(self) -> Mapping[str, float]:
         """Estimated errors of the energy by source, Hartree; computed on first access.
 
-        Empty if the SCF did not converge, and for results from files that have none.
+        Empty if the SCF did not converge, if there is too little memory for them, and for results from files that have
+        none.
         """
         if not self.converged or self.state.F_spq is None:
             return {}
-        with one_thread, self.timings.measure("error estimates"):
-            return retry_with_less_memory(lambda share: estimate_errors(self, share), self.backend)
+        try:
+            with one_thread, self.timings.measure("error estimates"):
+                return retry_with_less_memory(lambda share: estimate_errors(self, share), self.backend)
+        except (CuantoError, MemoryError) as error:  # estimates are not worth losing an energy for
+            logger.warning("the errors of the energy cannot be estimated: %s", describe_error(error))
+            return {}
 
     @cached_property
     def dipole(self) -> Array:

@@ -32,7 +32,7 @@ def summary_rows(result: Result, gradient: bool = False) -> Iterator[Row]:
     for name, value in result.energies.items():
         yield name, f"{value:.9f}", "Hartree"
     yield "energy" if result.converged else LAST_ENERGY, f"{result.energy:.9f}", "Hartree"
-    if errors := property_or_none(result, "errors"):
+    if errors := result.errors:
         parts = ", ".join(f"{name} {value:+.0e}" for name, value in errors.items())
         yield "estimated error", f"{result.error:.1e}", f"Hartree ({parts})"
     heat = getattr(result, "heat_of_formation", None)
