@@ -22,8 +22,11 @@ DEPENDENCE_LIMIT = 1e-3
 """Diagonal element of a Cholesky factor below which projected orbitals are linearly dependent."""
 
 
-def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, float] | None = None) -> tuple[Any, int]:
-    """The projector on the lowest eigenvectors of F, and the number of matrix products that it took.
+def project(
+    F_pq: Any, electrons: int, device: Device, frontier: tuple[float, float] | None = None
+) -> tuple[Any, int] | None:
+    """The projector on the lowest eigenvectors of F, and the number of matrix products that it took; None if all levels
+    are equal, so that there is no range to map.
 
     X starts as F mapped to [0, 1] in reversed order (Gershgorin's bounds); X^2 moves eigenvalues down, 2 X - X^2 up:
     each step takes the one that brings the trace closer to the number of electrons. With estimates of the highest
@@ -36,6 +39,8 @@ def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, fl
     diagonal = F_pq.diagonal()
     radius = abs(F_pq).sum(axis=1) - abs(diagonal)
     low, high = device.to_host(xp.stack([(diagonal - radius).min(), (diagonal + radius).max()])).tolist()
+    if not high > low:
+        return None
     X = 1.0 / (high - low) * (high * xp.eye(n) - F_pq)
     full, empty = 1.0, 0.0
     if frontier is not None and low < frontier[0] < frontier[1] < high:
@@ -58,8 +63,8 @@ def project(F_pq: Any, electrons: int, device: Device, frontier: tuple[float, fl
         X += square
         X.reshape(-1)[:: n + 1] += c[2]
     if frontier is not None and not abs(trace - electrons) < 0.5:
-        X, more = project(F_pq, electrons, device)
-        return X, products + more
+        repeated = project(F_pq, electrons, device)
+        return None if repeated is None else (repeated[0], products + repeated[1])
     return X, products
 
 
@@ -102,9 +107,10 @@ class Purification:
         return C_sjm, eps_sm, step
 
     def _project(self, F_jk: Any, C_jm: Any, o: int, frontier: tuple[float, float] | None) -> Any | None:
-        if len(F_jk) == 1:
-            return None  # a single level: there is no range of levels to map
-        P, products = project(F_jk, o, self.device, frontier)
+        projected = project(F_jk, o, self.device, frontier)
+        if projected is None:
+            return None
+        P, products = projected
         self.products += products
         C = C_jm.copy()
         C[:, :o] = self.linalg.product(P, C_jm[:, :o])
