@@ -64,6 +64,12 @@ def test_a_group_of_version_1(folder: str, tmp_path: Path) -> None:
     assert groups(root) == [Limit(1000, 400, GROUP)]
 
 
+def test_folders_of_groups_that_cannot_be_examined(tmp_path: Path) -> None:
+    """As without permission to search them."""
+    root = put(tmp_path, {"proc/self/cgroup": f"0::/{'job' * 100}\n", "sys/fs/cgroup/memory.max": "800\n"})
+    assert [limit.size for limit in groups(root)] == [800]
+
+
 def test_without_control_groups(tmp_path: Path) -> None:
     assert groups(tmp_path) == []
     put(tmp_path, {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "broken"})

@@ -109,7 +109,7 @@ def _groups(root: Path, text: str) -> list[tuple[str, Files]]:
             places = [mounts, mounts / "unified"]
         parts = [part for part in path.split("/") if part not in ("", "..")]
         folders = (place.joinpath(*parts[:count]) for place in places for count in range(len(parts), -1, -1))
-        found += [(str(folder), names) for folder in folders if (folder / names[0]).exists()]
+        found += [(str(folder), names) for folder in folders if os.path.exists(folder / names[0])]
     return found
 
 
