@@ -111,12 +111,12 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     if STARTED.is_set() or _filled(mark):
         return
     begin().join()
+    device, given = cupy.cuda.Device().id, operands(cupy)
     with STARTING:
         if STARTED.is_set():
             return
         STARTED.set()
         processes = _processes()
-    device, given = cupy.cuda.Device().id, operands(cupy)
     substitute = Substitute(cupy.cuda.compiler, processes, compilers.architecture)
     threads = Background(_process_count(), "cuanto-operations", finish_running=True)
     calls = [partial(call, cupy, given) for call in (*FACTORISATIONS, *OPERATIONS)]
