@@ -138,9 +138,9 @@ def test_device_and_host_arrays_are_never_mixed(
         expected = cuanto.energy(mol, method, orbital, fitting="none", backend="cpu", gradient_tolerance=1e-6)
         assert abs(last.energy + mol.nuclear_repulsion() - expected.energy) < 1e-9
     assert last.converged and isinstance(last.D_spq, DeviceArray) and isinstance(last.C_spm, DeviceArray)
-    if method != "rohf" and how == "full":
+    if how == "full":
         mode = lowest_mode(problem, last)
-        assert mode is not None and mode.stable
+        assert mode is not None and mode.stable == (method != "rohf")  # as PySCF, which finds -5e-3 for O2
 
 
 def test_an_iteration_waits_for_the_device_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,7 @@ def test_notes_name_the_error_of_the_grid() -> None:
     assert "zero within the error of the grid" in stability_note(-1e-4, grid)
     assert "the energy surface is flat there" in stability_note(-7e-5, ())
     assert stability_note(0.1, grid) == "internal stability: stable, lowest curvature 0.1 Hartree"
+    assert stability_note(0.1, grid, True) == "internal stability: stable, lowest curvature at most 0.1 Hartree"
 
 
 def test_a_subspace_does_not_grow_by_vectors_that_it_contains() -> None:

@@ -9,6 +9,7 @@ from cuanto import Molecule
 from cuanto.scf.hessian import Hessian
 from cuanto.scf.pseudodiagonalise import MANY_ORBITALS
 from cuanto.scf.stability import MAX_DOUBT, MAX_VECTORS
+from cuanto.semiempirical import rotation_steps
 from cuanto.units import BOHR_IN_ANGSTROM
 from nddo_cases import molecule, moved, run
 
@@ -52,6 +53,8 @@ def test_the_quick_test_needs_few_products(method: str, monkeypatch: pytest.Monk
     assert quick.converged and abs(quick.energy - lowest.energy) < 1e-8
     assert quick.state.curvature is not None and lowest.state.curvature is not None
     assert lowest.state.curvature - 1e-3 < quick.state.curvature < 1.2 * lowest.state.curvature
+    assert any("stable, lowest curvature at most" in note for note in quick.notes)
+    assert any("stable, lowest curvature 0" in note for note in lowest.notes)
     assert used <= 13 and used < searched <= MAX_VECTORS and MAX_DOUBT < 0.05
 
 
@@ -66,3 +69,14 @@ def test_rotations_end_in_a_tested_state() -> None:
     assert last.converged and last.iterations == plain.iterations
     for result in (found, last):
         assert any("internal stability: stable" in note for note in result.notes)
+
+
+def test_no_more_iterations_than_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rotations converge in the last iteration to a state that is not a minimum."""
+    monkeypatch.setattr(rotation_steps, "MANY_ORBITALS", 2)
+    positions = np.concatenate([H2.R_ax, 0.55 * H2.R_ax + [[SPACING, 0.0, 0.0]]])
+    mol = Molecule(["H"] * 4, positions)
+    plain = run(mol, "upm6", stability="none")
+    found = run(mol, "upm6", stability="follow", max_iterations=plain.iterations)
+    assert plain.converged and found.converged and found.iterations == plain.iterations == len(found.history)
+    assert any("NOT a minimum" in note for note in found.notes)

@@ -335,7 +335,7 @@ class Calculation:
             notes.append(f"memory: planned for {share:.0%} of what was free, because plans for more ran out of it")
         notes += self.context.budget.warnings()
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature, self.terms))
+            notes.append(stability_note(state.curvature, self.terms, state.curvature_is_bound))
         host = self.context.backend.to_host
         matrices = (host(state.D_spq), host(self.core.S_pq), host(state.eps_sm))
         notes += occupation_notes(self.context.basis, state, *matrices)

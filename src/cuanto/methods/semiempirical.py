@@ -160,16 +160,15 @@ class Semiempirical:
             done = state.iteration
             if final and (state.converged or done == options.max_iterations):
                 return
-            options = replace(options, max_iterations=max(1, options.max_iterations - done))
             diagonaliser.restart()
             if state.converged:
-                begin, known = (state.C_spm, state.eps_sm), replace(state, iteration=0)
+                begin, known = (state.C_spm, state.eps_sm), state
             else:
                 with self.timings.measure("diagonalisation"), frame.blas_threads:
                     begin = diagonaliser.first(state.F_spq)
-        for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm, known=known):
-            step = "full" if done and state.iteration == 1 and known is None else state.step
-            state = replace(state, iteration=state.iteration + done, step=step)
+        for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm, known=known, done=done):
+            if done and state.iteration == done + 1 and known is None:
+                state = replace(state, step="full")
             settled = not (compare and state.converged and options.stability == "follow")
             setup = (self.layout, R_ax, self.scf, diagonaliser, criteria, self.remarks)
             yield from (state,) if settled else broken_symmetry.settle(state, problem, *setup)
@@ -209,7 +208,7 @@ class Semiempirical:
             notes.append(f"repulsion integrals recomputed in {parts} parts in every iteration")
         notes += self.remarks
         if state.curvature is not None:
-            notes.append(stability_note(state.curvature, ()))
+            notes.append(stability_note(state.curvature, (), state.curvature_is_bound))
         return tuple(notes + ["overlaps from MOPAC's truncated series"] * self.mopac_compatible)
 
     @cached_property

@@ -84,10 +84,16 @@ class Convergence:
     """The stages of an SCF, which share a count of iterations."""
 
     def __init__(
-        self, problem: Problem, options: ScfOptions, criteria: Criteria, S_pq: Any, diagonaliser: Diagonaliser
+        self,
+        problem: Problem,
+        options: ScfOptions,
+        criteria: Criteria,
+        S_pq: Any,
+        diagonaliser: Diagonaliser,
+        done: int,
     ) -> None:
         self.problem, self.options, self.criteria, self.S_pq = problem, options, criteria, S_pq
-        self.diagonaliser, self.counted = diagonaliser, Counter(int(options.max_iterations))
+        self.diagonaliser, self.counted = diagonaliser, Counter(int(options.max_iterations) - done, done)
         self.watched = options.accelerator in ("auto", "descent") and problem.occupations.integer
 
     def states(self, start: Start, secants: Secants | None, known: State | None = None) -> Iterator[State]:
@@ -188,7 +194,8 @@ class Convergence:
                 better = yield from self._last(further)
                 if better is not None and better.converged and better.energy < state.energy:
                     state, mode = better, self._mode(better)
-            found = replace(state, curvature=certain if mode is None else mode.curvature)
+            curvature = certain if mode is None else mode.curvature
+            found = replace(state, curvature=curvature, curvature_is_bound=mode is None)
             if best is not None and found.energy > best.energy - MIN_GAIN:
                 return best  # nothing was gained
             best = found

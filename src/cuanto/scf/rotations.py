@@ -39,6 +39,11 @@ def splits(n_m: Array) -> list[Split]:
     return list(pairwise([*edges, len(n_m)]))[::-1]
 
 
+def rotation_count(n_km: Array) -> int:
+    """Number of angles of all `splits` of the orbitals of every spin."""
+    return sum(mid * (end - mid) for n_m in n_km for mid, end in splits(n_m))
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of safe rotations: largest |F_ov| (Hartree), norm of all angles, largest angle, smallest gap."""

@@ -28,12 +28,14 @@ def run_scf(
     S_pq: Any,
     secants: Secants | None = None,
     known: State | None = None,
+    done: int = 0,
 ) -> Iterator[State]:
     """States until one is converged (and a minimum, if requested), or until iterations run out.
 
     `known`: the state of the orbitals `start`, where a descent ended, or which is converged and only to be tested.
+    `done`: number of iterations before.
     """
-    stages = Convergence(problem, options, criteria, S_pq, diagonaliser)
+    stages = Convergence(problem, options, criteria, S_pq, diagonaliser, done)
     yield from stages.states(mix_guess(problem, start, options), secants, known)
 
 

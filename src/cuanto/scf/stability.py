@@ -16,7 +16,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
 from cuanto.scf.loop import ExtrapolationStep, Problem, evaluate
-from cuanto.scf.rotations import rotate_spins, split_angles
+from cuanto.scf.rotations import rotate_spins, rotation_count, split_angles
 from cuanto.scf.state import State
 from cuanto.terms.base import Term
 
@@ -71,8 +71,9 @@ class Mode:
         return self.curvature > min(UNSTABLE_CURVATURE, -self.error)
 
 
-def stability_note(curvature: float, terms: Sequence[Term]) -> str:
-    """Note for a result about the stability of a state with this lowest curvature (Hartree)."""
+def stability_note(curvature: float, terms: Sequence[Term], is_bound: bool = False) -> str:
+    """Note for a result about the stability of a state with this lowest curvature (Hartree), or with a lower one if
+    `is_bound`."""
     error = max((term.curvature_error for term in terms), default=0.0)
     stable = curvature > min(UNSTABLE_CURVATURE, -error)
     if not stable and curvature > CLEARLY_UNSTABLE:
@@ -80,8 +81,9 @@ def stability_note(curvature: float, terms: Sequence[Term]) -> str:
         flat = "the energy surface is flat there, and following it gains almost nothing"
         return f"internal stability: lowest curvature {curvature:.1e} Hartree: {flat}"
     verdict = "stable" if stable else "NOT a minimum"
+    bound = "at most " if is_bound else ""
     within = " (zero within the error of the grid)" if abs(curvature) < error else ""
-    return f"internal stability: {verdict}, lowest curvature {curvature:.2g} Hartree{within}"
+    return f"internal stability: {verdict}, lowest curvature {bound}{curvature:.2g} Hartree{within}"
 
 
 def lowest_mode(problem: Problem, state: State, sign_only: bool = False) -> Mode | None:
@@ -113,12 +115,13 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
     not depend on the size. The probability that the lowest Ritz value of n x n P after k products is above the lowest
     eigenvalue by more than a fraction t of the width of the spectrum is below 1.648 sqrt(n) exp(-(2k - 1) sqrt(t)):
     J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. This holds for
-    uniformly distributed vectors; with functions that overlap, `Hessian.random` gives only similar ones. Single
-    precision is enough, because curvatures close to zero are left to `lowest_mode`.
+    uniformly distributed vectors; with functions that overlap, `Hessian.random` gives only similar ones. The width is
+    estimated as the largest Ritz value. Single precision is enough, because curvatures close to zero are left to
+    `lowest_mode`.
     """
-    hessian = Hessian(problem, state, np.float32)
-    if len(hessian.diagonal) < MANY_ROTATIONS:
+    if rotation_count(problem.orbital_occupations(state.n_sm)) < MANY_ROTATIONS:
         return None
+    hessian = Hessian(problem, state, np.float32)
     space = Subspace(hessian)
     D = np.maximum(np.abs(hessian.diagonal), MIN_CURVATURE).astype(hessian.kind)
     overlaps = np.zeros((0, 0))

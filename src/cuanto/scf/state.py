@@ -20,7 +20,8 @@ class State:
 
     Matrices live on the device of the calculation. Spins: one (restricted, `n_sm` up to 2) or two; restricted open
     shells have two densities, Fock matrices and rows of occupations, and one set of orbitals.
-    `curvature`: the lowest one of the energy (Hartree), if the stability of a converged state was examined.
+    `curvature`: the lowest one of the energy (Hartree), if the stability of a converged state was examined, or an upper
+    bound on it (`curvature_is_bound`).
     `gradient` is the Frobenius norm of FDS - SDF in an orthonormal basis; `energy` contains all of `energies`.
     """
 
@@ -37,6 +38,7 @@ class State:
     D_spq: Any = None
     F_spq: Any = None
     curvature: float | None = None
+    curvature_is_bound: bool = False
 
 
 @dataclass(frozen=True, eq=False)
