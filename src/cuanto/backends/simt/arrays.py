@@ -59,7 +59,7 @@ class DeviceMemory:
 
 
 ARITHMETIC = (np.add, np.subtract, np.multiply, np.true_divide, np.floor_divide, np.remainder, np.power)
-"""Operations that are refused with numbers for which CuPy would import SciPy; comparisons, mostly of tests, are not."""
+"""Operations that are refused with numbers for which CuPy would import SciPy; tests need comparisons."""
 MEMORY = DeviceMemory()
 """The memory of the simulated device."""
 
