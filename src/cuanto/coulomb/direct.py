@@ -190,7 +190,7 @@ class IncrementalJK(JKBuilder):
 
     def __call__(self, D: Any, C_spi: Any | None = None, want_j: bool = True, want_k: bool = True) -> tuple[Any, Any]:
         """J and K of D; `C_spi` is not used."""
-        if self.direct.stored:
+        if self.direct.stored and self.direct.one_pass:
             kept, self._exchange = self._exchange, None
             if kept is not None and not want_j and np.array_equal(kept[0], D):
                 return None, kept[1]

@@ -323,8 +323,10 @@ class Calculation:
 
     def known_errors(self, state: State) -> dict[str, float]:
         """Errors of the energy that only the calculation knows: those of single precision, which it computes."""
-        single = self.context.options.precision == "single" and self.context.model.has_functional
-        return {"precision": self._precision_error(state)} if single else {}
+        if self.context.options.precision != "single":
+            return {}
+        error = self._precision_error(state)
+        return {} if error is None else {"precision": error}
 
     def notes(self, state: State, errors: Mapping[str, float]) -> tuple[str, ...]:
         """Notes for the result with its known `errors`."""
@@ -341,22 +343,24 @@ class Calculation:
         notes += occupation_notes(self.context.basis, state, *matrices)
         if (error := errors.get("precision")) is not None:
             limit = self.options.energy_tolerance
-            notes.append(f"single precision: energy error {error:+.1e} Hartree; converged only to {limit:.0e}")
+            notes.append(f"single precision: energy error {error:+.1e} Hartree; converged to {limit:.0e}")
         if dropped := self.context.basis.nbf - int(state.n_sm.shape[1]):
             limit = self.options.linear_dependence
             notes.append(f"{dropped} linearly dependent combinations left out: overlap eigenvalues below {limit:g}")
         return (*notes, *self.context.request.ineffective_options)
 
-    def _precision_error(self, state: State) -> float:
-        """Energy of a state minus that of its density in double precision.
+    def _precision_error(self, state: State) -> float | None:
+        """Energy of a state minus that of its density in double precision; None if no term is in single precision.
 
         This is the error to first order, since the energy is stationary with respect to the density.
         """
-        error = 0.0
-        for term in self.terms:
-            if (double := term.in_double()) is not None:
-                error += state.energies[term.name] - float(double.fock(state.D_spq, None)[0])
-        return error
+        doubles = {term.name: term.in_double() for term in self.terms}
+        errors = [
+            state.energies[name] - float(double.fock(state.D_spq, None)[0])
+            for name, double in doubles.items()
+            if double is not None
+        ]
+        return sum(errors) if errors else None
 
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
