@@ -52,9 +52,21 @@ def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFi
     assert "Thermochemistry" in (folder / "water_hessian.html").read_text()
 
 
+def test_scaled_wavenumbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["freq", "water.xyz", "-m", "pm6", "--scale", "0.95", "--report", "w.html"]
+    status, out, _ = run_command(capsys, *words)
+    modes, thermal = out.split(" thermochemistry at")
+    first = next(line.split() for line in modes.splitlines() if line.split()[:1] == ["1"])
+    assert status == 0 and "times 0.95" in modes and float(first[4]) == pytest.approx(0.95 * float(first[1]), abs=0.01)
+    assert first[4] in (folder / "w.html").read_text().replace("&nbsp;", "")
+    assert "heat capacity C_p" in thermal and "kJ/mol: without the electronic energy" in thermal
+    assert all(len(line) <= 80 for line in modes.splitlines())
+
+
 def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run_command(capsys, "freq", "ammonia.xyz", "-m", "pm6")
     assert status == 0 and "WARNING: 1 imaginary mode" in err and "-1" in out.split("wavenumber")[1]
+    assert "leaves it out; --follow-imaginary displaces" in err
     status, out, err = run_command(capsys, "freq", "ammonia.xyz", "-m", "pm6", "--follow-imaginary")
     assert status == 0 and "imaginary" not in err and "0 imaginary modes left" in out
     assert (folder / "ammonia_minimum.xyz").exists()

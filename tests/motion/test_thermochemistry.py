@@ -89,6 +89,9 @@ def test_rigid_rotors_against_pyscf(kind: str) -> None:
     assert ours.gibbs_energy == pytest.approx(theirs["G_tot"][0], abs=AGREEMENT)
     assert ours.energy == pytest.approx(theirs["E_tot"][0], abs=AGREEMENT)
     assert ours.entropy == pytest.approx(theirs["S_tot"][0], abs=AGREEMENT / 310)
+    assert ours.heat_capacity_v == pytest.approx(theirs["Cv_tot"][0], abs=AGREEMENT / 310)
+    assert ours.heat_capacity_p == pytest.approx(theirs["Cp_tot"][0], abs=AGREEMENT / 310)
+    assert dict(ours.molar_rows())["entropy S"] == pytest.approx(2625499.64 * theirs["S_tot"][0], abs=1e-2)
 
 
 @pytest.mark.parametrize("wavenumber", [5.0, 40.0, 100.0, 600.0])
@@ -112,6 +115,10 @@ def test_scale_degeneracy_and_refusals() -> None:
     found = vibrations(MOLECULES["open"])
     one, other = found.thermochemistry_at(scale=0.9), found.thermochemistry_at(degeneracy=1)
     assert one.zero_point_energy == pytest.approx(0.9 * other.zero_point_energy)
+    warmer = (
+        found.thermochemistry_at(temperature=298.65).enthalpy - found.thermochemistry_at(temperature=297.65).enthalpy
+    )
+    assert found.thermochemistry.heat_capacity_p == pytest.approx(warmer, rel=1e-5)
     assert found.thermochemistry.entropy - other.entropy == pytest.approx(BOLTZMANN * math.log(2))
     assert found.thermochemistry.gibbs_energy == found.thermochemistry.enthalpy - found.thermochemistry.entropy_term
     for wrong in ({"temperature": 0.0}, {"pressure": -1.0}, {"symmetry_number": 0}, {"entropy": "rho"}):

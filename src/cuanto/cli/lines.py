@@ -25,7 +25,14 @@ from cuanto.options import OPTIONS
 
 INDENT = "   "
 """Begins the continuation of a line, after the spaces with which the line begins."""
-FLAGS = {"method": "-m", "basis": "-b", "charge": "--charge", "multiplicity": "--multiplicity", "workers": "--workers"}
+FLAGS = {
+    "method": "-m",
+    "basis": "-b",
+    "charge": "--charge",
+    "multiplicity": "--multiplicity",
+    "workers": "--workers",
+    "follow_imaginary": "--follow-imaginary",
+}
 """Flags of arguments that are not options of a calculation."""
 in_a_job: ContextVar[bool] = ContextVar("in_a_job", default=False)
 """Whether options come from a job file, where they are written as in the messages."""
@@ -49,7 +56,9 @@ def as_flags(text: str) -> str:
     def flag(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
         known = FLAGS.get(name) or next(iter(OPTIONS[name].flags), None)
-        return f"-o {shlex.quote(f'{name}={value}')}" if known is None else f"{known} {shlex.quote(value)}"
+        if known is None:
+            return f"-o {shlex.quote(f'{name}={value}')}"
+        return known if value == "True" else f"{known} {shlex.quote(value)}"
 
     return text if in_a_job.get() else _OPTION.sub(flag, text)
 

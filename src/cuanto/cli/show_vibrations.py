@@ -41,24 +41,26 @@ def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
 
 
 def _print_modes(console: Console, vibrations: Vibrations) -> None:
-    heads = ("mode", "wavenumber / cm^-1", "intensity / (km/mol)", "reduced mass / u")
-    rows = [
-        (str(k), f"{nu:.2f}", f"{intensity:.2f}", f"{mass:.4f}")
-        for k, (nu, intensity, mass) in enumerate(
-            zip(vibrations.wavenumbers, vibrations.intensities, vibrations.reduced_masses, strict=True), start=1
-        )
-    ]
+    columns = {
+        "wavenumber / cm^-1": [f"{nu:.2f}" for nu in vibrations.wavenumbers],
+        "intensity / (km/mol)": [f"{intensity:.2f}" for intensity in vibrations.intensities],
+        "reduced mass / u": [f"{mass:.4f}" for mass in vibrations.reduced_masses],
+    }
+    if (scale := vibrations.conditions.scale) != 1.0:
+        columns[f"times {scale:g}"] = [f"{nu:.2f}" for nu in vibrations.scaled_wavenumbers]
+    heads = ("mode", *columns)
+    rows = [(str(k), *row) for k, row in enumerate(zip(*columns.values(), strict=True), start=1)]
     if not rows:
         console.print(" no vibrations")
         return
     if console.is_terminal:
-        table = make_table(heads, right=range(4))
+        table = make_table(heads, right=range(len(heads)))
         for row in rows:
             table.add_row(*row, style="bold red" if row[1].startswith("-") else "")
         print_table(console, table)
         return
     for row in (heads, *rows):
-        console.print("".join(cell.rjust(len(head) + 3) for cell, head in zip(row, heads, strict=True)), markup=False)
+        console.print("".join(cell.rjust(len(head) + 2) for cell, head in zip(row, heads, strict=True)), markup=False)
 
 
 def _print_thermochemistry(console: Console, thermochemistry: Thermochemistry, group: str) -> None:
@@ -72,3 +74,6 @@ def _print_thermochemistry(console: Console, thermochemistry: Thermochemistry, g
     for name, value, thermal in thermochemistry.rows():
         more = "" if thermal is None else f"{thermal * HARTREE_IN_KJ_PER_MOL:12.3f} kJ/mol"
         print_text(console, f" {name:<30}{value:18.9f}  Hartree{more}")
+    for name, value in thermochemistry.molar_rows():
+        print_text(console, f" {name:<30}{value:18.3f}  J/(mol K)")
+    print_text(console, " kJ/mol: without the electronic energy")

@@ -80,6 +80,8 @@ def thermochemistry_schema(thermochemistry: Thermochemistry) -> dict[str, Any]:
         "enthalpy": thermochemistry.enthalpy,
         "entropy": thermochemistry.entropy,
         "entropy_term": thermochemistry.entropy_term,
+        "heat_capacity_v": thermochemistry.heat_capacity_v,
+        "heat_capacity_p": thermochemistry.heat_capacity_p,
         "gibbs_energy": thermochemistry.gibbs_energy,
         "energies": dict(thermochemistry.energies),
         "entropies": dict(thermochemistry.entropies),

@@ -15,7 +15,13 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.errors import InputError
-from cuanto.units import ATMOSPHERE, BOLTZMANN, DALTON_IN_ELECTRON_MASSES, HARTREE_IN_WAVENUMBERS
+from cuanto.units import (
+    ATMOSPHERE,
+    BOLTZMANN,
+    DALTON_IN_ELECTRON_MASSES,
+    HARTREE_IN_KJ_PER_MOL,
+    HARTREE_IN_WAVENUMBERS,
+)
 
 MEAN_MOMENT = 1e-44 / (9.10938291e-31 * 0.52917721092e-10**2)
 """Mean moment of inertia of a molecule, the limit for free rotors (1e-44 kg m^2, Grimme), atomic units."""
@@ -65,9 +71,10 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class Thermochemistry:
-    """Energies of one molecule in Hartree, entropies in Hartree/K.
+    """Energies of one molecule in Hartree, entropies and heat capacities in Hartree/K.
 
-    `energies` and `entropies` by motion: translation, rotation, vibration (with the zero-point energy), electronic.
+    `energies`, `entropies` and `heat_capacities` (at constant volume) by motion: translation, rotation, vibration (with
+    the zero-point energy), electronic.
     """
 
     conditions: Conditions
@@ -75,6 +82,7 @@ class Thermochemistry:
     zero_point_energy: float
     energies: Mapping[str, float]
     entropies: Mapping[str, float]
+    heat_capacities: Mapping[str, float]
 
     @property
     def energy(self) -> float:
@@ -90,6 +98,16 @@ class Thermochemistry:
     def entropy(self) -> float:
         """S, Hartree/K."""
         return sum(self.entropies.values())
+
+    @property
+    def heat_capacity_v(self) -> float:
+        """C_V = dU/dT, Hartree/K."""
+        return sum(self.heat_capacities.values())
+
+    @property
+    def heat_capacity_p(self) -> float:
+        """C_p = dH/dT, Hartree/K."""
+        return self.heat_capacity_v + BOLTZMANN
 
     @property
     def entropy_term(self) -> float:
@@ -114,6 +132,12 @@ class Thermochemistry:
         rows += [("entropy term TS", self.entropy_term, self.entropy_term)]
         return [*rows, ("Gibbs energy G", self.gibbs_energy, self.gibbs_energy - E)]
 
+    def molar_rows(self) -> list[tuple[str, float]]:
+        """Names and values of quantities per mole and kelvin, J/(mol K)."""
+        capacities = ("heat capacity C_V", self.heat_capacity_v), ("heat capacity C_p", self.heat_capacity_p)
+        unit = 1000.0 * HARTREE_IN_KJ_PER_MOL
+        return [(name, unit * value) for name, value in (("entropy S", self.entropy), *capacities)]
+
 
 def thermochemistry(
     energy: float, wavenumbers: Array, mass: float, moments: Array, conditions: Conditions
@@ -124,7 +148,8 @@ def thermochemistry(
     assert conditions.symmetry_number is not None and conditions.degeneracy is not None
     kT = BOLTZMANN * conditions.temperature
     e_m = conditions.scale * wavenumbers / HARTREE_IN_WAVENUMBERS
-    thermal_m = e_m / np.expm1(np.minimum(e_m / kT, 700.0))
+    x_m = np.minimum(e_m / kT, 350.0)
+    thermal_m = e_m / np.expm1(x_m)
     zero_point = 0.5 * float(e_m.sum())
     return Thermochemistry(
         conditions=conditions,
@@ -141,6 +166,12 @@ def thermochemistry(
             "rotation": BOLTZMANN * _rotation(moments, kT, conditions.symmetry_number),
             "vibration": BOLTZMANN * float(_vibration(e_m, thermal_m, kT, conditions).sum()),
             "electronic": BOLTZMANN * math.log(conditions.degeneracy),
+        },
+        heat_capacities={
+            "translation": 1.5 * BOLTZMANN,
+            "rotation": 0.5 * len(moments) * BOLTZMANN,
+            "vibration": BOLTZMANN * float(((0.5 * x_m / np.sinh(0.5 * x_m)) ** 2).sum()),
+            "electronic": 0.0,
         },
     )
 

@@ -82,6 +82,11 @@ class Vibrations:
         return np.asarray(np.sign(nu_m) * nu_m**2 * self.reduced_masses)
 
     @property
+    def scaled_wavenumbers(self) -> Array:
+        """Wavenumbers times the scale factor of the `conditions`, cm^-1."""
+        return np.asarray(self.conditions.scale * self.wavenumbers)
+
+    @property
     def level_of_theory(self) -> str:
         """Method and basis."""
         about = self.second_derivatives
@@ -170,9 +175,10 @@ def _warnings(hessian: Hessian, values: Array) -> list[str]:
     if len(negative):
         shown = ", ".join(f"{-one:.1f}" for one in negative[:6])
         what = "1 imaginary mode" if len(negative) == 1 else f"{len(negative)} imaginary modes"
+        it = "it" if len(negative) == 1 else "them"
         found.append(
-            f"WARNING: {what} ({shown} cm^-1): not a minimum; thermochemistry leaves them out (follow_imaginary "
-            "displaces the atoms along the mode and optimises again)"
+            f"WARNING: {what} ({shown} cm^-1): not a minimum; thermochemistry leaves {it} out; follow_imaginary=True "
+            f"displaces the atoms along {it} and optimises again"
         )
     return found
 

@@ -178,7 +178,7 @@ def band_heights(wavenumbers: Array, intensities: Array, at: Array, width: float
 
 def _spectrum_frame(vibrations: Vibrations) -> figures.Frame:
     """High wavenumbers are on the left."""
-    high = max(500.0, 100.0 * math.ceil((float(vibrations.wavenumbers.max()) + WAVENUMBER_MARGIN) / 100))
+    high = max(500.0, 100.0 * math.ceil((float(vibrations.scaled_wavenumbers.max()) + WAVENUMBER_MARGIN) / 100))
     top = 1.08 * max(float(vibrations.intensities.max()), 1.0)
     return figures.Frame(58, 548, 16, 304, high, 0.0, 0.0, top)
 
@@ -186,7 +186,7 @@ def _spectrum_frame(vibrations: Vibrations) -> figures.Frame:
 def _spectrum_data(vibrations: Vibrations) -> dict[str, Any]:
     frame = _spectrum_frame(vibrations)
     return {
-        "wavenumbers": [round(float(nu), 2) for nu in vibrations.wavenumbers],
+        "wavenumbers": [round(float(nu), 2) for nu in vibrations.scaled_wavenumbers],
         "intensities": [round(float(value), 3) for value in vibrations.intensities],
         "modes": [[[round(float(x), 4) for x in row] for row in mode] for mode in vibrations.modes],
         "frame": {name: float(value) for name, value in vars(frame).items()},
@@ -197,14 +197,14 @@ def _spectrum_data(vibrations: Vibrations) -> dict[str, Any]:
 def spectrum_card(vibrations: Vibrations) -> tuple[object, ...]:
     """Bands and lines of the infrared spectrum; a click on a line animates its mode."""
     frame = _spectrum_frame(vibrations)
-    parts = _spectrum_axes(frame)
+    parts = _spectrum_axes(frame, vibrations.conditions.scale)
     at = np.linspace(frame.x_high, frame.x_low, POINTS)
-    heights = band_heights(vibrations.wavenumbers, vibrations.intensities, at, WIDTH)
+    heights = band_heights(vibrations.scaled_wavenumbers, vibrations.intensities, at, WIDTH)
     points = " ".join(
         f"{frame.x(nu):.2f},{frame.y(min(h, frame.y_high)):.2f}" for nu, h in zip(at, heights, strict=True)
     )
     parts.append(tag("polyline", points=points, class_="series change", id="spectrum-curve"))
-    for k, (nu, intensity) in enumerate(zip(vibrations.wavenumbers, vibrations.intensities, strict=True)):
+    for k, (nu, intensity) in enumerate(zip(vibrations.scaled_wavenumbers, vibrations.intensities, strict=True)):
         if nu < 0:
             continue
         x, hint = (
@@ -221,12 +221,11 @@ def spectrum_card(vibrations: Vibrations) -> tuple[object, ...]:
     return figures.plot("plot-spectrum", "Infrared spectrum", parts), controls, hint
 
 
-def _spectrum_axes(frame: figures.Frame) -> list[Markup]:
+def _spectrum_axes(frame: figures.Frame, scale: float) -> list[Markup]:
     step = figures.tick_step(frame.x_low, 10)
     parts = [figures.text_at(frame.x(nu), frame.bottom + 20, nu) for nu in range(0, int(frame.x_low) + 1, step)]
-    parts.append(
-        figures.text_at((frame.left + frame.right) / 2, frame.bottom + 37, "wavenumber / cm\u207b\u00b9", "label")
-    )
+    label = "wavenumber / cm\u207b\u00b9" + ("" if scale == 1 else f", times {scale:g}")
+    parts.append(figures.text_at((frame.left + frame.right) / 2, frame.bottom + 37, label, "label"))
     parts.append(figures.text_at(14, (frame.top + frame.bottom) / 2, "intensity / (km/mol)", "label turned"))
     height = figures.tick_step(frame.y_high, 7)
     return parts + figures.rules(frame, [(v, str(v)) for v in range(0, int(frame.y_high) + 1, height)])
@@ -235,14 +234,16 @@ def _spectrum_axes(frame: figures.Frame) -> list[Markup]:
 def modes_table(vibrations: Vibrations) -> Markup:
     """All modes; a button animates each."""
     rows = []
-    columns = (vibrations.wavenumbers, vibrations.intensities, vibrations.reduced_masses)
+    columns = (vibrations.scaled_wavenumbers, vibrations.intensities, vibrations.reduced_masses)
     for k, (nu, intensity, mass) in enumerate(zip(*columns, strict=True)):
         play = tag(
             "button", str(k + 1), type="button", data_mode=str(k), title="Animate", aria_label=f"Animate mode {k + 1}"
         )
         cells = (play, number(nu, 2), number(intensity, 2), number(mass, 3))
         rows.append(tag("tr", *(tag("td", cell) for cell in cells), class_="imaginary" if nu < 0 else None))
-    table = headed_table(("mode", "cm\u207b\u00b9", "km/mol", "reduced mass / u"), rows, id="modes")
+    scale = vibrations.conditions.scale
+    unit = "cm\u207b\u00b9" if scale == 1 else f"cm\u207b\u00b9, times {scale:g}"
+    table = headed_table(("mode", unit, "km/mol", "reduced mass / u"), rows, id="modes")
     return tag("div", table, class_="scroll")
 
 
@@ -254,12 +255,15 @@ def thermochemistry_card(thermochemistry: Thermochemistry, group: str) -> tuple[
     *rows, last = thermochemistry.rows()
     lines = [*(_thermal_row(*row) for row in rows), _thermal_row(*last, "total")]
     table = headed_table(("", "Hartree", "kJ/mol"), lines, class_="terms", id="thermochemistry")
+    molar = ", ".join(f"{name} {number(value, 2)}" for name, value in thermochemistry.molar_rows())
     conditions = thermochemistry.conditions
     scale = "" if conditions.scale == 1 else f", wavenumbers times {conditions.scale:g}"
     words = f"{conditions.temperature:g} K, {conditions.pressure:g} atm, {conditions.entropy}; {group}, "
     words += f"symmetry number {conditions.symmetry_number}, "
     return table, tag(
-        "p", f"{words}degeneracy {conditions.degeneracy}{scale}. kJ/mol: without the electronic energy.", class_="hint"
+        "p",
+        f"{words}degeneracy {conditions.degeneracy}{scale}. kJ/mol: without the electronic energy. {molar} J/(mol K).",
+        class_="hint",
     )
 
 
