@@ -262,7 +262,7 @@ def test_version_2_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     ("given", "message"),
     [
         ({**second(), "specification": None}, "without a specification"),
-        ({**second(), "schema_name": "qcschema_optimization_input"}, "give an AtomicInput"),
+        ({**second(), "schema_name": "qcschema_optimization_input"}, "one calculation of one molecule"),
         (second(method="hff"), "unknown method 'hff'"),
     ],
 )

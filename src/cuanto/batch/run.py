@@ -68,7 +68,7 @@ def energies(
     0: this process). `scheduler`: address of a Dask scheduler, whose workers are used instead. Semiempirical methods
     compute molecules of one composition together. `out` (.parquet, .jsonl, .csv): file for a table; results in the
     journal beside it are not computed again, so that a call that was killed can be continued. `keywords` are those of
-    `cuanto.energy`. `on_row` is called with every finished row.
+    `cuanto.energy`, whose default method is another. `on_row` is called with every finished row.
     """
     found = [Molecule.of(molecule, charge, multiplicity) for molecule in molecules]
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")

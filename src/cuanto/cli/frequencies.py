@@ -80,7 +80,7 @@ HESSIAN_FLAGS = {
 CONDITION_FLAGS = {
     "temperature": _flag(THERMOCHEMISTRY, float, "Temperature, K. \\[default: 298.15]", "--temperature", "-T"),
     "pressure": _flag(THERMOCHEMISTRY, float, "Pressure, atm. \\[default: 1]"),
-    "scale": _flag(THERMOCHEMISTRY, float, "Scale factor for all wavenumbers. \\[default: 1]"),
+    "scale": _flag(THERMOCHEMISTRY, float, "Factor for all wavenumbers of thermochemistry and report. \\[default: 1]"),
     "symmetry_number": _flag(THERMOCHEMISTRY, int, "Rotational symmetry number. \\[default: from the point group]"),
     "degeneracy": _flag(THERMOCHEMISTRY, int, "Degeneracy of the electronic state. \\[default: the multiplicity]"),
     "entropy": _flag(

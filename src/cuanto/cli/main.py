@@ -60,7 +60,7 @@ FUNCTIONALS = examples("cuanto functionals", "cuanto functionals b3lyp", "cuanto
 
 app = typer.Typer(
     name="cuanto",
-    help="Electronic structure with generated kernels: the same calculation on a laptop and on a GPU.",
+    help="Hartree-Fock, density functionals, semiempirical methods and relativistic atoms, on a laptop or a GPU.",
     epilog=EXAMPLES,
     invoke_without_command=True,
     rich_markup_mode="rich",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from cuanto.cli.arguments import MOLECULE_HELP, Quiet, examples, given, with_options
+from cuanto.cli.arguments import MOLECULE_HELP, examples, given, with_options
 from cuanto.cli.calculate import Job, job_given, output_paths, read_sources
 from cuanto.cli.lines import print_remarks, print_text
 from cuanto.errors import InputError
@@ -71,7 +71,13 @@ FILE_FLAGS = {"trajectory": _motion(str, "Trajectory, extended XYZ. \\[default: 
 
 
 @with_options(last={**MOTION_FLAGS, **FILE_FLAGS})
-def md(molecule: MoleculeName, quiet: Quiet = False, **flags: Any) -> None:
+def md(
+    molecule: MoleculeName,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the drift and the name of the trajectory only.")
+    ] = False,
+    **flags: Any,
+) -> None:
     """Run molecular dynamics; exit status 0 all steps done, 1 an SCF did not converge, 2 bad input.
 
     The trajectory has positions, energies, forces and velocities. The same command continues an interrupted run.

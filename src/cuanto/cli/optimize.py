@@ -46,7 +46,10 @@ Coordinates = StrEnum("Coordinates", ["TRIC", "DLC", "HDLC"])
 SEARCH_FLAGS = {
     "convergence": _search(Convergence, "--convergence", help="Convergence criteria. \\[default: normal]"),
     "freeze": _search(
-        list[str], "--freeze", metavar="TEXT", help="Freeze a coordinate: 'distance 1 2', 'angle 1 2 3', 'atom 1'."
+        list[str],
+        "--freeze",
+        metavar="TEXT",
+        help="Freeze a coordinate: 'distance 1 2', 'angle 1 2 3', 'dihedral 1 2 3 4', 'atom 1'; may be repeated.",
     ),
     "set": _search(
         list[str], "--set", metavar="TEXT", help="Set a coordinate (Angstrom, degrees): 'dihedral 1 2 3 4 60'."
@@ -71,7 +74,7 @@ SEARCH_FLAGS = {
     ),
     "coordinates": _search(Coordinates, "--coordinates", help="Internal coordinates. \\[default: tric]"),
     "max_steps": _search(int, "--max-steps", help="Maximum number of steps. \\[default: 200]"),
-    "trust": _search(float, "--trust", help="Initial trust radius, Angstrom."),
+    "trust": _search(float, "--trust", help="Initial trust radius, Angstrom. \\[default: 0.1; 0.01 with --ts]"),
 }
 FILE_FLAGS = {
     "trajectory": file_flag("Every step, as extended XYZ with forces. \\[default: {name}_opt.xyz in this folder]"),
@@ -153,9 +156,9 @@ class StepTable:
         if self._stage is None:
             self._begin()
         if step.stage != self._stage:
+            if step.stage or self._stage:
+                print_text(self.console, step.stage or "optimisation", "bold")
             self._stage = step.stage
-            if step.stage:
-                print_text(self.console, step.stage, "bold")
         change = "" if step.change != step.change else f"{step.change:.2e}"
         line = Text(f"{step.number:5d}{step.energy:18.9f}{change:>10}")
         for value, met in zip(vars(step.measures).values(), step.met, strict=True):

@@ -30,7 +30,10 @@ QUANTITY_HELP = (
 SPACING = 0.2
 """Distance of the points of a cube file, Bohr."""
 ResultFile = Annotated[
-    Path, typer.Argument(metavar="RESULT", help="JSON of `cuanto energy --json` (QCSchema), or a checkpoint (HDF5).")
+    Path,
+    typer.Argument(
+        metavar="RESULT", help="JSON (QCSchema) of an energy, optimisation or frequencies, or a checkpoint (HDF5)."
+    ),
 ]
 
 

@@ -37,7 +37,7 @@ def to_version_1(schema: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Convert to version 1; a schema of version 1 is returned as it is."""
     name = str(schema.get("schema_name", ""))
     if name.startswith(OTHER_SCHEMAS):
-        raise InputError(f"{where} is a {name}: give an AtomicInput, one calculation of one molecule")
+        raise InputError(f"{where} is a {name}: give the input or the result of one calculation of one molecule")
     if not is_version_2(schema):
         return dict(schema)
     finished = name == RESULT or _is_result(schema)

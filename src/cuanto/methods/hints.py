@@ -51,7 +51,7 @@ def convergence_advice(options: ScfOptions) -> str:
     if not options.damping:
         ways.append(f"damping={DAMPING}")
     if options.aufbau:
-        ways.append(f"smearing={SMEARING} (a free energy, but a good guess for a run without)")
+        ways.append(f"smearing={SMEARING} (a free energy; use its orbitals as the guess of a run without smearing)")
     return f"check geometry, charge and multiplicity, then try {' or '.join(ways)}"
 
 

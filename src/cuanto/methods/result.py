@@ -36,6 +36,9 @@ class Result:
 
     `energies` by term add up to `energy`. `history` has every iteration. `notes` describe choices made during the
     calculation. A result read from a file has only what the file has; other properties raise an `InputError`.
+
+    With a basis set it is a `GaussianResult`, which has `mulliken_charges`, `loewdin_charges`, `hirshfeld_charges`,
+    `cm5_charges`, `bond_orders` and `quadrupole`; otherwise a `SemiempiricalResult` with a `heat_of_formation`.
     """
 
     molecule: Molecule

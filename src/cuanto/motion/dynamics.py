@@ -328,7 +328,9 @@ def dynamics(
 ) -> DynamicsResult:
     """Move the atoms of a molecule for some steps; other arguments are those of `cuanto.energy`.
 
-    With the path of a `trajectory` (extended XYZ), a run that was interrupted continues.
+    `settings`: time step (fs), temperature (K) and thermostat, by default 0.5 fs at constant energy. With the path of a
+    `trajectory` (extended XYZ), a run that was interrupted continues. The result has all steps, the last geometry and
+    the `drift` of the energy.
     """
     molecule = Molecule.of(molecule, charge, multiplicity)
     surface = Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options)

@@ -50,7 +50,7 @@ def _nvrtc() -> ctypes.CDLL:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise MissingDependencyError(
-        "NVRTC was not found: `pip install nvidia-cuda-nvrtc`, or set CUDA_PATH to a CUDA toolkit"
+        "NVRTC (only for GPUs) was not found: `pip install nvidia-cuda-nvrtc`, or set CUDA_PATH to a CUDA toolkit"
     )
 
 
