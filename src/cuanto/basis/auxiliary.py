@@ -50,18 +50,19 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice."""
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice, and
+    'autoaux' generates a set for every element."""
     _check_kind(kind)
-    if name is not None:
+    if name is not None and name != AUTOMATIC:
         return Basis(name, molecule, spherical=orbital_basis.spherical)
     tables, names = {}, {}
     for symbol in dict.fromkeys(molecule.elements):
-        tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind)
+        tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind, name == AUTOMATIC)
     return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
 
 
-def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementTable, str]:
-    """Table and name of the fitting set of one element."""
+def _for_element(orbital_basis: Basis, symbol: str, kind: str, generate: bool) -> tuple[ElementTable, str]:
+    """Table and name of the fitting set of one element, generated if that is wanted or there is no other."""
     shells = _shells_of_element(orbital_basis, symbol)
     made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
@@ -69,7 +70,7 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str) -> tuple[ElementT
     light = ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT
     if largest <= _UNIVERSAL_LARGEST_L and (light or _has_core_potential(orbital_basis, symbol)):
         candidates.append(_UNIVERSAL)
-    for candidate in candidates:
+    for candidate in () if generate else candidates:
         found = library.find(candidate, symbol)
         if found is not None:
             return found, candidate

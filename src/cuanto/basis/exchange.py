@@ -42,6 +42,16 @@ def knows(name: str) -> bool:
     return _key(name) in _catalogue()
 
 
+def role_of(name: str) -> str | None:
+    """What the Basis Set Exchange says a set is for, such as 'orbital' or 'jkfit'; None if it does not know the set or
+    is not installed."""
+    try:
+        entry = _catalogue().get(_key(name))
+    except MissingDependencyError:
+        return None
+    return None if entry is None else str(entry["role"])
+
+
 def elements_of(name: str) -> frozenset[str]:
     """Symbols of the elements in a set of the Basis Set Exchange; empty when there is no such set."""
     entry = _catalogue().get(_key(name))

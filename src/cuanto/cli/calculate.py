@@ -221,7 +221,7 @@ def _prepare(
     from cuanto.backends.base import begin_compiling
 
     begin_compiling(model.keywords.get("backend", "auto"))  # while the following are imported
-    from cuanto.basis import Basis
+    from cuanto.basis import auxiliary_basis
     from cuanto.files import destination
     from cuanto.integrals.engine import resolve
     from cuanto.methods import Request, Semiempirical
@@ -242,7 +242,7 @@ def _prepare(
         orbital = request.orbital_basis()
     if "auxbasis" in model.keywords:
         with errors_about_option("auxbasis"):
-            found["auxbasis"] = Basis(model.keywords["auxbasis"], molecule, spherical=orbital.spherical)
+            found["auxbasis"] = auxiliary_basis(orbital, molecule, name=model.keywords["auxbasis"])
     if job.restart is not None:
         with errors_about_option("restart"):
             found["guess"] = restart_orbitals(job.restart, molecule)

@@ -23,6 +23,7 @@ from cuanto.memory import Budget
 from cuanto.methods.ahead import compile_energy, compile_gradient
 from cuanto.methods.gradient import energy_gradient, require_gradient
 from cuanto.methods.model import METHODS, Model
+from cuanto.methods.notes import core_notes, purpose_notes
 from cuanto.methods.occupation_notes import occupation_notes
 from cuanto.methods.request import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions
@@ -330,7 +331,9 @@ class Calculation:
 
     def notes(self, state: State, errors: Mapping[str, float]) -> tuple[str, ...]:
         """Notes for the result with its known `errors`."""
-        notes = [*core_notes(self.context.request.molecule, self.context.basis)]
+        request, basis = self.context.request, self.context.basis
+        given = None if request.options.auxbasis is None else self.context.options.auxbasis
+        notes = [*core_notes(request.molecule, basis), *purpose_notes(basis, given, request.fitting)]
         notes += dict.fromkeys(note for term in self.terms for note in term.notes())
         notes += self.remarks
         if (share := self.context.budget.share) < 1.0:
@@ -400,17 +403,6 @@ def _require_same_cores(given: Basis, basis: Basis) -> None:
         raise InputError(
             f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
         )
-
-
-def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
-    """Notes on the core electrons that potentials replace, and on parts of the potentials that are left out."""
-    if (summary := basis.core_summary) is not None:
-        yield summary
-    found = zip(basis.symbols, basis.core_potentials, strict=True)
-    if left_out := dict.fromkeys(symbol for symbol, potential in found if potential and potential.spin_orbit):
-        yield f"spin-orbit parts of the core potentials of {', '.join(left_out)} are left out"
-    if (valence := molecule.valence_multiplicity) != molecule.multiplicity:
-        yield f"an unpaired electron belongs to the cores: multiplicity {valence} of the other electrons"
 
 
 def after_search(options: ScfOptions) -> ScfOptions:

@@ -1,0 +1,58 @@
+"""Warnings about basis sets that were made for another purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cuanto
+from cuanto.basis import exchange
+from cuanto.errors import MissingDependencyError
+
+H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
+CPU: dict[str, Any] = {"backend": "cpu"}
+
+
+def warnings(method: str, basis: str, **options: Any) -> list[str]:
+    found = cuanto.energy(H2, method, basis, **CPU, **options)
+    return [note for note in found.notes if note.startswith("WARNING")]
+
+
+@pytest.mark.parametrize(
+    ("method", "basis", "auxbasis", "expected"),
+    [
+        ("hf", "def2-svp", "def2-universal-jfit", "for J, not for exchange: use auxbasis='def2-universal-jkfit'"),
+        ("b3lyp", "cc-pvdz", "def2-universal-jfit", "or fitting='j'"),
+        ("hf", "def2-svp", "def2-svp", "is an orbital basis, not a fitting set: use auxbasis='def2-universal-jkfit'"),
+        ("hf", "def2-universal-jkfit", None, "def2-universal-jkfit is a fitting set, not an orbital basis"),
+    ],
+)
+def test_sets_for_another_purpose(method: str, basis: str, auxbasis: str | None, expected: str) -> None:
+    (warning,) = warnings(method, basis, auxbasis=auxbasis)
+    assert expected in warning
+
+
+def test_suitable_sets() -> None:
+    assert not warnings("pbe", "def2-svp", auxbasis="def2-universal-jfit")
+    assert not warnings("hf", "def2-svp", auxbasis="cc-pvdz-jkfit")
+    assert not warnings("hf", "def2-svp")
+
+
+def test_sets_are_not_judged_without_the_basis_set_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise MissingDependencyError("not installed")
+
+    monkeypatch.setattr(exchange, "_package", missing)
+    exchange._catalogue.cache_clear()
+    try:
+        assert exchange.role_of("def2-svp") is None
+    finally:
+        exchange._catalogue.cache_clear()
+
+
+def test_a_fitting_set_is_generated_on_request() -> None:
+    generated = cuanto.energy(H2, "hf", "def2-svp", auxbasis="autoaux", **CPU)
+    usual, exact = (cuanto.energy(H2, "hf", "def2-svp", fitting=kind, **CPU) for kind in ("jk", "none"))
+    assert generated.auxbasis is not None and generated.auxbasis.name == "autoaux"
+    assert generated.energy != usual.energy and abs(generated.energy - exact.energy) < 1e-5
