@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,10 +173,24 @@ def test_orbitals_are_converted_between_restricted_and_unrestricted() -> None:
 
 def test_orbitals_that_do_not_fit_are_refused() -> None:
     mol, orbital = water()
-    far = cuanto.Molecule(mol.symbols, mol.R_ax + 50.0)
-    elsewhere = Orbitals(basis("sto-3g", far), np.eye(7)[None], np.array([[2.0] * 5 + [0.0] * 2]))
+    dependent = Orbitals(orbital, np.ones((1, orbital.nbf, 5)), np.full((1, 5), 2.0))
     with pytest.raises(InputError, match="cannot be represented"):
-        cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=elsewhere)
+        cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=dependent)
+    other = cuanto.Molecule(["O", "O"], [[0.0, 0.0, 0.0], [0.0, 0.0, 2.3]])
+    found = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu")
+    with pytest.raises(InputError, match="another molecule, with atoms 'O H H' instead of 'O O': leave it out"):
+        cuanto.energy(other, "hf", "sto-3g", fitting="none", backend="cpu", guess=found)
+
+
+@pytest.mark.parametrize("name", ["sto-3g", "6-31g"])
+def test_orbitals_move_with_a_molecule(name: str) -> None:
+    mol, _ = water()
+    options: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
+    first = cuanto.energy(mol, "hf", basis("sto-3g", mol), **options)
+    far = cuanto.Molecule(mol.symbols, mol.R_ax + 10.0)
+    moved, alone = (cuanto.energy(far, "hf", basis(name, far), guess=guess, **options) for guess in (first, "sad"))
+    assert abs(moved.energy - alone.energy) < 1e-9
+    assert moved.iterations <= (2 if name == "sto-3g" else alone.iterations)
 
 
 def test_a_checkpoint_is_a_guess(tmp_path: Path) -> None:

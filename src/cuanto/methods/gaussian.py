@@ -368,7 +368,7 @@ class Calculation:
     def _start(self, guess: str | Orbitals, problem: Problem) -> Density | tuple[Any, Any]:
         basis, backend, model = self.context.basis, self.context.backend, self.context.model
         if isinstance(guess, Orbitals):
-            _require_same_cores(guess.basis, basis)
+            guesses.require_same_atoms(guess.basis, basis)
             orbitals = None
             if model.shared:
                 orbitals = guesses.same_shells(guess, basis, problem, self.core.S_pq)
@@ -394,15 +394,6 @@ def _is_open_atom(molecule: Molecule) -> bool:
         return False
     shells = configuration(int(molecule.numbers[0]), molecule.charge)
     return any(l >= OPEN_MOMENTUM and 0 < n < capacity(l) for (_, l), n in shells.items())
-
-
-def _require_same_cores(given: Basis, basis: Basis) -> None:
-    """Refuse orbitals of a calculation with other core electrons."""
-    theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
-    if theirs != ours:
-        raise InputError(
-            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
-        )
 
 
 def after_search(options: ScfOptions) -> ScfOptions:

@@ -24,7 +24,7 @@ def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
 
 
 def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterator[str]:
-    """Warnings about an orbital basis that was made for fitting, and about a fitting set (None: chosen automatically) that
+    """Warnings about an orbital basis made for fitting, and about a given fitting set (None: the usual one) that
     was not made for what is fitted: energies can be wrong by several Hartree."""
     for name in dict.fromkeys(basis.sources.values()):
         if "fit" in name.lower() and exchange.role_of(name) in FITTING_ROLES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,11 @@ from cuanto.scf.loop import Density, Problem
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.state import Orbitals
 from cuanto.system import Molecule
+from cuanto.system.text import quote
 from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
+SMALLEST_NORM = 1e-6
+"""Smallest squared norm of projected orbitals that are orthonormalised."""
 GUESSES = ("sad", "core")
 
 
@@ -110,6 +114,19 @@ def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
     return frame.xp.stack([C_jm] * sets), frame.xp.stack([eps_m] * sets)
 
 
+def require_same_atoms(given: Basis, basis: Basis) -> None:
+    """Refuse orbitals in a basis of another molecule, or of a calculation with other core electrons."""
+    pairs = zip_longest(given.symbols, basis.symbols)
+    if any(a != b and "X" not in (a, b) for a, b in pairs):  # X: unknown, of a basis made from shells
+        atoms, own = (quote(" ".join(one.symbols), 60) for one in (given, basis))
+        raise InputError(f"the guess belongs to another molecule, with atoms {atoms} instead of {own}: leave it out")
+    theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
+    if theirs != ours:
+        raise InputError(
+            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
+        )
+
+
 def project_density(orbitals: Orbitals, basis: Basis, spins: int, backend: Backend) -> Density:
     """Project occupied orbitals of another basis or geometry onto this basis, and return their density."""
     columns = []
@@ -155,20 +172,24 @@ def same_functions(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any
 
 
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
-    """C = S^-1 S_12 C_2, orthonormalised; the orbitals themselves if the bases are the same."""
+    """Orthonormal orbitals of another basis or geometry in this basis. Where the molecule has moved too far for a
+    projection, the functions of the other basis move with their atoms."""
+    for source in (origin, origin.moved_to(basis.R_ax)):
+        C, S = _projection(C_pi, source, basis, backend)
+        values, U = np.linalg.eigh(C.T @ S @ C)
+        if values.min(initial=1.0) > SMALLEST_NORM:
+            return np.asarray(C @ (U / np.sqrt(values)) @ U.T)
+    raise InputError("the orbitals of the guess cannot be represented in this basis: leave out the guess")
+
+
+def _projection(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> tuple[Array, Array]:
+    """C = S^-1 S_12 C_2, or the orbitals themselves if the bases are the same, and S."""
     if origin is basis:
-        S, projection = backend.to_host(integrals.overlap(basis, backend=backend)), C_pi
-    else:
-        S = backend.to_host(integrals.overlap(_join(basis, origin), backend=backend))
-        n = basis.nbf
-        S, S_12 = S[:n, :n], S[:n, n:]
-        s_m, U_pm = np.linalg.eigh(S)
-        U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
-        projection = U_pm @ (U_pm.T @ (S_12 @ C_pi))
-    values, U = np.linalg.eigh(projection.T @ S @ projection)
-    if values.min(initial=1.0) < 1e-6:
-        raise InputError("the orbitals of the guess cannot be represented in this basis: use guess='sad'")
-    return np.asarray(projection @ (U / np.sqrt(values)) @ U.T)
+        return C_pi, backend.to_host(integrals.overlap(basis, backend=backend))
+    S, n = backend.to_host(integrals.overlap(_join(basis, origin), backend=backend)), basis.nbf
+    s_m, U_pm = np.linalg.eigh(S[:n, :n])
+    U_pm = U_pm[:, s_m > 1e-10 * s_m[-1]] / np.sqrt(s_m[s_m > 1e-10 * s_m[-1]])
+    return U_pm @ (U_pm.T @ (S[:n, n:] @ C_pi)), S[:n, :n]
 
 
 def _with_spins(columns: list[Array], spins: int) -> Array:
