@@ -54,6 +54,27 @@ def test_well_known_sets_that_the_exchange_lacks(typed: str, instead: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("svp", "def2-svp"),
+        ("TZVP", "def2-tzvp"),
+        ("QZVP", "def2-qzvp"),
+        ("SDD", "stuttgart rsc 1997"),
+        ("def2/J", "def2-universal-jfit"),
+    ],
+)
+def test_abbreviations(typed: str, meant: str) -> None:
+    with pytest.raises(InputError, match=rf"unknown basis .*did you mean '{meant}'"):
+        Basis(typed, WATER)
+    assert exchange.knows(meant)
+
+
+def test_two_sets_for_one_element_are_refused() -> None:
+    with pytest.raises(InputError, match="more than one basis for O: give one"):
+        Basis("O=def2-svp,o=sto-3g,H=sto-3g", WATER)
+
+
+@pytest.mark.parametrize(
     "name", ["def2-SVP", "def2-SV(P)", "6-311G(2df,2pd)", "cc-pV(D+d)Z", "ANO-RCC", "jorge-DZP", "x"]
 )
 def test_names_of_the_exchange_stay(name: str) -> None:
@@ -76,6 +97,7 @@ def test_a_calculation_accepts_them() -> None:
         ("O=6-31G(d,p),default=6-31G", {"O": "6-31G(d,p)", "default": "6-31G"}),
         ("O=6-31g*,*=sto-3g", {"O": "6-31g*", "*": "sto-3g"}),
         ("O: def2-tzvp, H: def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
+        ("O=def2-tzvp; H=def2-svp", {"O": "def2-tzvp", "H": "def2-svp"}),
         ("6-311G(2df,2pd)", None),
         ("def2-svp", None),
         ("a,b", None),

@@ -192,6 +192,9 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
         ("bad.inp", "bad.inp, line 4: coordinate 'x' is not a number; for the input of an atom"),
         ("job.toml", "to run a job, use `cuanto run job.toml`"),
         ("ne.inp", "`cuanto atom ne.inp`"),
+        ("orca.inp", "the input of another program: write its coordinates to orca.xyz"),
+        ("w.zmat", "Z-matrices are not read: write Cartesian coordinates to w.xyz"),
+        ("coord", "convert it with `obabel -itmol coord -O coord.xyz`"),
         ("kept.h5", "is a checkpoint: give the file of the molecule, and --restart kept.h5"),
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
     ],
@@ -203,6 +206,9 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
     Path("words.xyz").write_text("water\n")
     Path("job.toml").write_text('molecule = "h2.xyz"\n')
     Path("ne.inp").write_text("&input\n")
+    Path("orca.inp").write_text("! B3LYP def2-SVP\n* xyz 0 1\nH 0 0 0\nH 0 0 0.74\n*\n")
+    Path("w.zmat").write_text("O\nH 1 0.96\nH 1 0.96 2 104.5\n")
+    Path("coord").write_text("$coord\n0 0 0 h\n0 0 1.4 h\n$end\n")
     for name in ("bad.out", "bad.inp"):
         Path(name).write_text(H2.replace("0.74", "x"))
     assert message in error_output(capsys, "energy", given)

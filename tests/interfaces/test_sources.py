@@ -131,6 +131,8 @@ def test_smiles() -> None:
     for nonsense in ("", "C(", "water"):
         with pytest.raises(InputError, match="not a valid SMILES"):
             Molecule.from_smiles(nonsense)
+    with pytest.raises(InputError, match="'CC O' has a space: a SMILES has none, and a dot between molecules"):
+        Molecule.from_smiles("CC O")
 
 
 def test_smiles_without_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:

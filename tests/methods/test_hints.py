@@ -59,7 +59,12 @@ def test_an_anion_that_is_not_bound() -> None:
 
 @pytest.mark.parametrize(
     ("comment", "meant"),
-    [("Charge: -1 mult 2", "charge=-1 mult=2"), ("charge 1", "charge=1"), ("Multiplicity: 3", "mult=3")],
+    [
+        ("Charge: -1 mult 2", "charge=-1 mult=2"),
+        ("charge 1", "charge=1"),
+        ("Multiplicity: 3", "mult=3"),
+        ("-1 2", "charge=-1 mult=2"),
+    ],
 )
 def test_a_comment_that_is_not_read(comment: str, meant: str) -> None:
     """A warning in Python; none if charge or multiplicity are given otherwise."""

@@ -123,6 +123,7 @@ BAD_TEXTS = {
     "comma": (atoms("He 0,0 0 0"), "coordinate '0,0' is not a number"),
     "huge": (atoms("He 0 0 1e7"), "are the units Angstrom?"),
     "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same position"),
+    "units": ("1\nunits=bohr\nHe 0 0 0\n", "line 2: 'units=bohr', but XYZ files are in Angstrom: convert"),
     "nanometre": (atoms("O 0 0 0.0117", "H 0 0.0757 -0.0469"), r"are 0.096 Angstrom apart.*nm"),
     "element": (atoms("Xq 0 0 0"), r"line 3: unknown element 'Xq'; did you mean 'Xe'\?"),
     "element number": (atoms("119 0 0 0"), "atomic number '119' is not between 1 and 118"),

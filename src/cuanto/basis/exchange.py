@@ -15,6 +15,16 @@ from cuanto.errors import InputError, MissingDependencyError
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
 from cuanto.system.text import quote
 
+_INSTEAD = {
+    **{name: f"'def2-{name}'" for name in ("sv(p)", "svp", "tzvp", "tzvpp", "qzvp", "qzvpp")},
+    "sdd": "'stuttgart rsc 1997' or, for all elements, 'def2-svp' or 'def2-tzvp'",
+    "def2/j": "'def2-universal-jfit'",
+    "def2/jk": "'def2-universal-jkfit'",
+    "dzp": "'def2-svp' or 'dzp (dunning)'",
+    "vdzp": "'def2-svp'",
+}
+"""Advice about names that are often typed and belong to no set, or to several."""
+
 
 def _package() -> Any:
     try:
@@ -93,6 +103,8 @@ def _absent_set(name: str) -> str | None:
     if name.startswith("ma-def2-"):
         larger = f"{name.removeprefix('ma-')}d"
         return f"use {larger if knows(larger) else 'def2-svpd'}, which has diffuse functions as well, or a basis file"
+    if name in _INSTEAD:
+        return f"did you mean {_INSTEAD[name]}?"
     if name == "minix":
         return "the basis of HF-3c is not in the Basis Set Exchange: use MINI, or def2-svp for elements beyond argon"
     return None

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Callable, Mapping
 
+from cuanto.errors import require
+from cuanto.system.text import quote
+
 _POPLE = re.compile(r"6-?(31|311)(\+{0,2})g(\(d\)|\(d,p\)|dp?|\*{0,2})")
 _POLARISED = {"(d)": "*", "(d,p)": "**", "d": "*", "dp": "**"}
 _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
@@ -16,7 +19,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] =
     (re.compile(r"321g"), lambda m: "3-21g"),
 )
 _PART = re.compile(r"\s*([A-Za-z]{1,2}|default|\*)\s*[=:]\s*(\S.*?)\s*", re.IGNORECASE)
-_COMMA = re.compile(r",(?![^(]*\))")
+_SEPARATOR = re.compile(r"[,;](?![^(]*\))")
 
 
 def canonical_name(name: str) -> str:
@@ -31,15 +34,18 @@ def canonical_name(name: str) -> str:
 
 def split_names(text: str) -> Mapping[str, str] | None:
     """Sets by element of a text such as `O=def2-tzvp,H=def2-svp` (`default=` or `*=`, or a name without an
-    element, applies to all others).
+    element, applies to all others; a semicolon also separates).
 
     None for the name of a single set.
     """
-    parts = [part.strip() for part in _COMMA.split(text)]
+    parts = [part.strip() for part in _SEPARATOR.split(text)]
     found = [_PART.fullmatch(part) for part in parts]
     others = [part for part, match in zip(parts, found, strict=True) if match is None]
     if not any(found) or len(others) > 1 or not all(others):
         return None
+    elements = [match[1].capitalize() for match in found if match]
+    for element in elements:
+        require(elements.count(element) == 1, f"{quote(text, 80)} has more than one basis for {element}: give one")
     names = {match[1]: match[2] for match in found if match}
     return {**names, "default": others[0]} if others else names
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
 from cuanto.methods.model import kind_of
-from cuanto.system.text import quote
+from cuanto.system.text import file_bytes, quote
 
 KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
 KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
+_ORCA = re.compile(r"^\s*(!|\*\s*(xyz|int|gzmt))", re.IGNORECASE | re.MULTILINE)
+"""Lines of an input of ORCA."""
 _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
@@ -56,9 +58,12 @@ def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
         return f"convert other formats with `obabel {given} -O {target}`"
     if suffix == ".toml":
         return f"to run a job, use `cuanto run {given}`"
-    if suffix == ".inp":
+    if suffix == ".inp" and not _ORCA.search(file_bytes(path).decode("utf-8", "replace")):
         return f"for the input of an atom, use `cuanto atom {given}`"
-    return None
+    return {
+        ".inp": f"the input of another program: write its coordinates to {target}",
+        ".zmat": f"Z-matrices are not read: write Cartesian coordinates to {target}",
+    }.get(suffix) or (f"convert it with `obabel -itmol {given} -O {target}`" if path.name == "coord" else None)
 
 
 def _is_method(given: str) -> bool:

@@ -21,6 +21,8 @@ def parse_smiles(smiles: str) -> Structure:
         raise InputError(
             f"a SMILES of {len(smiles)} characters is too long, the limit is {MAX_CHARACTERS}: give an XYZ file"
         )
+    if len(smiles.split()) > 1:
+        raise InputError(f"{quote(smiles)} has a space: a SMILES has none, and a dot between molecules")
     with base.BlockLogs():
         molecule = chem.MolFromSmiles(smiles) if smiles.strip() and smiles.isascii() else None
         if molecule is None or molecule.GetNumAtoms() == 0:

@@ -17,6 +17,8 @@ _WITHOUT_EQUALS_SIGN = {
     "charge": re.compile(r"\bcharge\b\s*:?\s*([+-]?\d{1,2})\b", re.IGNORECASE),
     "mult": re.compile(r"\bmult(?:iplicity)?\b\s*:?\s*(\d{1,2})\b", re.IGNORECASE),
 }
+_TWO_NUMBERS = re.compile(r"\s*([+-]?\d)\s+([1-9])\s*")
+_UNITS = re.compile(r"\bunits?\s*=\s*[\"']?(\w+)", re.IGNORECASE)
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
@@ -68,8 +70,12 @@ def _check_length(lines: list[str], natom: int, source: str) -> None:
 
 
 def _check_columns(comment: str, source: str) -> None:
-    """Refuse extended XYZ whose first columns are not the positions: forces could be read in their place."""
+    """Refuse other units, and extended XYZ whose first columns are not the positions: forces could be read in their
+    place."""
     properties = _PROPERTIES.search(comment)
+    units = _UNITS.search(comment)
+    if units and not units[1].lower().startswith("ang"):
+        raise InputError(f"{source}, line 2: {units[0]!r}, but XYZ files are in Angstrom: convert the coordinates")
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
 
@@ -88,6 +94,8 @@ def _atom(line: str, where: str) -> tuple[str | None, Position]:
 def _hint(comment: str, source: str) -> str:
     """A hint about a charge or multiplicity without an equals sign, such as `charge 1`, which is not read."""
     found = {key: match[1] for key, pattern in _WITHOUT_EQUALS_SIGN.items() if (match := pattern.search(comment))}
+    if numbers := _TWO_NUMBERS.fullmatch(comment):
+        found = {"charge": numbers[1], "mult": numbers[2]}
     if not found or found in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
         return ""
     meant = " ".join(f"{key}={value}" for key, value in found.items())
