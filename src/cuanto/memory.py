@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TypeVar
 
 from cuanto.backends.base import Backend
@@ -16,6 +17,8 @@ FREE_FRACTION = 0.9
 """Fraction of the free memory that a calculation may use."""
 PROGRAM = 64 * MIB
 """Bytes that kernels, libraries and their buffers add to the process during a calculation."""
+SMALLEST_ROOM = 16 * MIB
+"""Room for arrays that a limit should leave beside the program."""
 RETRY_FACTOR = 0.7
 """Memory of the next attempt relative to the last, after a calculation has run out of it."""
 MIN_SHARE = 0.05
@@ -90,7 +93,7 @@ class Budget:
         left = max(0, self._unreserved())
         if size > left:
             hint = hint or self.advice
-            raise InputError(f"{name}: {size / MIB:.0f} MiB are needed, {left / MIB:.0f} MiB are left: {hint}")
+            raise InputError(f"{name}: {ceil(size / MIB)} MiB are needed, {left // MIB} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
     def record(self, name: str, size: int) -> None:
@@ -106,7 +109,7 @@ class Budget:
         if self.max_memory is not None and self.limit <= 0:
             raise InputError(
                 f"max_memory of {self.max_memory / MIB:.0f} MiB is less than the {self._program() / MIB:.0f} MiB "
-                "of the program itself"
+                f"of the program itself: give {ceil((self._program() + SMALLEST_ROOM) / MIB)} MiB or more"
             )
 
     def warnings(self) -> Sequence[str]:

@@ -110,7 +110,7 @@ def test_integrals_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) 
     backend = CpuBackend(threads=1)
     monkeypatch.setattr(backend, "memory", lambda: (1000, 10**9))
     basis = AtomBasis.by_momentum([[2.0**k for k in range(20)]])
-    with pytest.raises(InputError, match=r"integrals of 20 functions: 1 MiB are needed, 0 MiB are left: use a smaller"):
+    with pytest.raises(InputError, match=r"integrals of 20 functions: 2 MiB are needed, 0 MiB are left: use a smaller"):
         Repulsion(basis, backend)
 
 

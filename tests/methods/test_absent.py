@@ -40,6 +40,10 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("gfn2-xtb", "use mndo, am1, pm3, pm6 or rm1"),
         ("pm7", "use pm6"),
         ("hse06", "`cuanto functionals` lists the available ones"),
+        ("B97-D", "`cuanto functionals` lists the available ones"),
+        ("rpbe", "`cuanto functionals` lists the available ones"),
+        ("pbesol", "`cuanto functionals` lists the available ones"),
+        ("b3lyp-d", "name its damping"),
         ("m06", "`cuanto functionals` lists the available ones"),
     ],
 )
@@ -47,6 +51,20 @@ def test_known_but_absent(method: str, advice: str) -> None:
     with pytest.raises(InputError) as refused:
         kind_of(method)
     assert str(refused.value).startswith(f"not implemented: {method}; ") and advice in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [
+        ("scf", "'scf' leaves the method open: give hf, or a functional such as pbe0"),
+        ("RKS", "'RKS' leaves the method open"),
+        ("RB3LYP", "give b3lyp, which is restricted for closed shells"),
+        ("pbe/", "ends with a slash"),
+    ],
+)
+def test_names_that_are_no_method(method: str, advice: str) -> None:
+    with pytest.raises(InputError, match=advice):
+        kind_of(method)
 
 
 def test_available_methods_are_not_reported_as_absent() -> None:

@@ -9,6 +9,7 @@ Four-centre integrals are stored if all significant ones fit, otherwise recomput
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -134,7 +135,7 @@ def plan_recomputed(sizes: Sizes, limit: int, advice: str = "raise max_memory") 
     total = len(sizes.blocks)
     if limit < sizes.minimum:
         raise InputError(
-            f"density fitting needs {sizes.minimum / MIB:.0f} MiB at least, {limit / MIB:.0f} MiB are allowed: "
+            f"density fitting needs {ceil(sizes.minimum / MIB)} MiB at least, {limit // MIB} MiB are allowed: "
             f"{advice}, or use fitting='none'"
         )
     if not sizes.column:

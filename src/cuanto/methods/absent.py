@@ -47,11 +47,15 @@ ABSENT = (
         r"(?P<functional>.+)-(d2|d3zero|d3\(0\)|d3\(zero\)|d3m|d3m\(?bj\)?|mbd|ts|xdm)",
         f"{DAMPING}, for example {EXAMPLE}",
     ),
-    (r"(?P<functional>.+)-d3", f"name its damping: {DAMPING}, for example {EXAMPLE}"),
+    (r"b97-?d(3|3bj)?(-d3bj)?", FUNCTIONAL),
+    (r"(?P<functional>.+)-d3?", f"name its damping: {DAMPING}, for example {EXAMPLE}"),
     (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)", "use mndo, am1, pm3, pm6 or rm1"),
     (r"(pm7|pm6-(d3h4|dh\+|d3|dh2x?)|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)", "use pm6, rm1 or am1"),
     (r"(hse0?[36]|lc-.*|m05(-2x)?|m06(-hf)?|m11(-l)?|mn1[25](-s?x?l?)?|sogga.*|n12.*|b97(-[123])?|b98)", FUNCTIONAL),
-    (r"(x3lyp|o3lyp|b3pw91|b1b95|mpw.*|pw6b95|rpbe|olyp|opbe|b97m|revtpss|revscan|rscan|rev-?m06-?l?)", FUNCTIONAL),
+    (
+        r"(x3lyp|o3lyp|b3pw91|b1b95|mpw.*|pw6b95|rpbe|pbesol|olyp|opbe|b97m|revtpss|revscan|rscan|rev-?m06-?l?)",
+        FUNCTIONAL,
+    ),
 )
 """Patterns of names, and what to say about them."""
 

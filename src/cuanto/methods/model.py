@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.functionals import Functional, get_functional, split_dispersion
 from cuanto.methods.absent import require_implemented
 from cuanto.options import errors_about_option
@@ -79,6 +79,8 @@ def kind_of(method: str) -> str:
     if method.lower() in SEMIEMPIRICAL:
         return "semiempirical"
     require_implemented(method)
+    require_implemented(name)
+    _require_one_method(method)
     if name.lower() in METHODS:
         return "hf"
     try:
@@ -93,6 +95,25 @@ def kind_of(method: str) -> str:
         choice = ", ".join(names)
         raise InputError(f"unknown method {method!r}: choose {choice} or a functional; {error}") from None
     return "functional"
+
+
+def _require_one_method(method: str) -> None:
+    """Refuse names that leave the method open, and functionals with an `r` for restricted before them."""
+    plain = method.strip().lower()
+    if plain in ("scf", "ks", "dft", "rks", "uks", "roks"):
+        raise InputError(f"{method!r} leaves the method open: give hf, or a functional such as pbe0 or ub3lyp")
+    require(not plain.endswith("/"), f"method {method!r} ends with a slash: leave it out")
+    if plain.startswith("r") and _is_functional(plain[1:]) and not _is_functional(plain):
+        raise InputError(f"unknown method {method!r}: give {plain[1:]}, which is restricted for closed shells")
+
+
+def _is_functional(name: str) -> bool:
+    try:
+        require_implemented(name)
+        get_functional(split_dispersion(name)[0])
+    except InputError:
+        return False
+    return True
 
 
 def _refuse_basis(method: str) -> None:
