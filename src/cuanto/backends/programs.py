@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import tuning
 from cuanto.backends import cache as disk
@@ -121,19 +120,6 @@ def load_source(spec: KernelSpec) -> Source | None:
 
 def _source_path(spec: KernelSpec) -> Path:
     return disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
-
-
-def load_or_make_array(name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-    """An array from the disk; it is made, and stored, if it is not there or damaged."""
-    path = disk.file_path(f"{name}.npy")
-    try:
-        found: NDArray[Any] = np.load(io.BytesIO(disk.read(path) or b""))
-        return found
-    except (ValueError, EOFError):
-        array, content = make(), io.BytesIO()
-        np.save(content, array)
-        disk.write(path, content.getvalue())
-        return array
 
 
 @lru_cache(maxsize=2)

@@ -1,7 +1,8 @@
 """Quadrature rules of an atom, and the atomic radii by which they are scaled.
 
-Angular: V. I. Lebedev, D. N. Laikov, Dokl. Math. 59, 477 (1999), through SciPy; exact for spherical harmonics up to the
-degree of the rule. Radial, int f(r) r^2 dr = sum_i w_i f(r_i) from the nucleus to infinity:
+Angular: V. I. Lebedev, D. N. Laikov, Dokl. Math. 59, 477 (1999); exact for spherical harmonics up to the degree of the
+rule, and invariant under the operations of an octahedron. Radial, int f(r) r^2 dr = sum_i w_i f(r_i) from the nucleus
+to infinity:
 
 - `becke`: Gauss-Chebyshev points of the second kind mapped by r = R (1 + x)/(1 - x), R half the Bragg-Slater radius
   (the whole for H): A. D. Becke, J. Chem. Phys. 88, 2547 (1988), doi:10.1063/1.454033.
@@ -14,22 +15,20 @@ degree of the rule. Radial, int f(r) r^2 dr = sum_i w_i f(r_i) from the nucleus 
 from __future__ import annotations
 
 import json
-import threading
 from functools import cache
 from importlib.resources import files
+from itertools import permutations, product
 from math import log, pi
+from typing import Any
 
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.backends.programs import load_or_make_array
 from cuanto.errors import InputError
 from cuanto.units import BOHR_IN_ANGSTROM
 
 ELEMENTS = 118
 RADIAL_RULES = ("treutler", "treutler-plain", "becke", "mura-knowles")
-COMMON = 302
-"""Number of points of the Lebedev rule that most grids contain."""
 GROUPS_1_AND_2 = frozenset({3, 4, 11, 12, 19, 20, 37, 38, 55, 56, 87, 88})
 # fmt: off
 DEGREES: dict[int, int] = {
@@ -38,7 +37,7 @@ DEGREES: dict[int, int] = {
     3470: 101, 3890: 107, 4334: 113, 4802: 119, 5294: 125, 5810: 131,
 }
 # fmt: on
-"""Degree by the number of points: all rules that SciPy has."""
+"""Degree of the rules by the number of points."""
 
 
 @cache
@@ -55,7 +54,7 @@ def treutler_scales() -> Array:
 
 def _table(name: str, unit: float) -> Array:
     """A list of the data file; elements beyond its end have its last value."""
-    numbers = json.loads((files("cuanto.grid") / "data" / "radii.json").read_text())[name]["values"]
+    numbers = _data("radii")[name]["values"]
     known = [numbers[0], *numbers]
     array = np.array(known + [known[-1]] * (ELEMENTS + 1 - len(known))) * unit
     array.setflags(write=False)
@@ -68,25 +67,25 @@ def lebedev(points: int) -> tuple[Array, Array]:
     if points not in DEGREES:
         nearest = min(DEGREES, key=lambda n: abs(n - points))
         raise InputError(f"there is no Lebedev rule of {points} points: the nearest has {nearest}")
-    rule = load_or_make_array(f"lebedev_{points}", lambda: _scipy_rule(points))
-    x_gx, w_g = np.ascontiguousarray(rule[:, :3]), np.ascontiguousarray(rule[:, 3])
+    orbits = _data("lebedev")["rules"][str(points)]
+    rows = [(*point, weight) for weight, *coordinates in orbits for point in _images(coordinates)]
+    x_gx, w_g = np.ascontiguousarray(np.array(rows)[:, :3]), np.array([row[3] for row in rows])
     for array in (x_gx, w_g):
         array.setflags(write=False)
     return x_gx, w_g
 
 
+def _images(coordinates: list[float]) -> list[tuple[float, ...]]:
+    """All different points whose coordinates have these magnitudes, in any order."""
+    signs = list(product((1, -1), repeat=3))
+    orders = set(permutations(coordinates))
+    return sorted({tuple(s * c + 0.0 for s, c in zip(sign, x, strict=True)) for x in orders for sign in signs})
+
+
 @cache
-def begin() -> None:
-    """Load the most common Lebedev rule in a thread, before it is needed."""
-    threading.Thread(target=lebedev, args=(COMMON,), name="cuanto-rules", daemon=True).start()
-
-
-def _scipy_rule(points: int) -> Array:
-    """x, y, z and weight of each point."""
-    from scipy.integrate import lebedev_rule  # importing it takes 0.2 s
-
-    x_xg, w_g = lebedev_rule(DEGREES[points])
-    return np.vstack([x_xg, w_g]).T
+def _data(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files("cuanto.grid") / "data" / f"{name}.json").read_text())
+    return found
 
 
 def other_rule(points: int, steps: int = -1) -> int:

@@ -14,7 +14,7 @@ from cuanto.basis import Basis
 from cuanto.coulomb.j_steps import SUMMATION
 from cuanto.coulomb.quartets import QuartetEngine
 from cuanto.functionals import Functional
-from cuanto.grid import GridSettings, rules
+from cuanto.grid import GridSettings
 from cuanto.grid.base import ShellTable
 from cuanto.kernels import hermite_build
 from cuanto.kernels.build import general_source
@@ -38,8 +38,6 @@ POTENTIAL_STEPS = ("j_select", "j_expand", *SUMMATION, "j_keys", "j_bras")
 
 def compile_energy(context: Context) -> None:
     """Request the kernels of an energy, if the language of the backend has a list of them."""
-    if context.model.has_functional:
-        rules.begin()
     if isinstance(context.options.auxbasis, Basis):
         kinds = _momenta(context.basis)
         pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(kinds) for b in kinds[i:]]
