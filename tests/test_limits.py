@@ -65,7 +65,7 @@ def test_a_group_of_version_1(folder: str, tmp_path: Path) -> None:
 
 
 def test_folders_of_groups_that_cannot_be_examined(tmp_path: Path) -> None:
-    """As without permission to search them."""
+    """A name that is too long raises the same kind of error as a folder that one may not search."""
     root = put(tmp_path, {"proc/self/cgroup": f"0::/{'job' * 100}\n", "sys/fs/cgroup/memory.max": "800\n"})
     assert [limit.size for limit in groups(root)] == [800]
 

@@ -53,7 +53,7 @@ def knows(name: str) -> bool:
 
 
 def role_of(name: str) -> str | None:
-    """What the Basis Set Exchange says a set is for, such as 'orbital' or 'jkfit'; None if it does not know the set or
+    """Role of a set in the Basis Set Exchange, such as 'orbital' or 'jkfit'; None if that does not know the set or
     is not installed."""
     try:
         entry = _catalogue().get(_key(name))
