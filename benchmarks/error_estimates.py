@@ -100,7 +100,7 @@ def cases(validation: bool) -> dict[str, tuple[Any, str, str]]:
 
 def actual_errors(result: Any) -> dict[str, float]:
     """Errors of the energy of the converged density, Hartree."""
-    from cuanto.coulomb.direct import DirectJK
+    from cuanto.coulomb.direct import DirectJK, IncrementalJK
     from cuanto.coulomb.fitting import FittedJK
     from cuanto.functionals import XCPotential
     from cuanto.grid import GridSettings
@@ -109,10 +109,7 @@ def actual_errors(result: Any) -> dict[str, float]:
 
     model, D_spq, backend = Model.of(result.method, result.molecule), result.state.D_spq, result.backend
     fitted = FittedJK(result.basis, result.auxbasis, backend=backend, kind=result.fitting)
-    direct = DirectJK(result.basis, backend=backend, threshold=1e-14)
-
-    def exact(D: Any, C: Any, j: bool, k: bool) -> Any:
-        return direct(D, want_j=j, want_k=k)
+    exact = IncrementalJK(DirectJK(result.basis, backend=backend, threshold=1e-14))
 
     def repulsion(builder: Any) -> float:
         energy = float(Coulomb(builder).fock(D_spq, None)[0])
@@ -123,8 +120,8 @@ def actual_errors(result: Any) -> dict[str, float]:
     errors = {"fitting": repulsion(fitted) - repulsion(exact)}
     if (separation := model.functional.range_separation) is not None:
         far = {"omega": separation.omega, "backend": backend}
-        long_range = DirectJK(result.basis, threshold=1e-14, **far)
-        builders = FittedJK(result.basis, result.auxbasis, **far), lambda D, C, j, k: long_range(D, want_j=j, want_k=k)
+        long_range = IncrementalJK(DirectJK(result.basis, threshold=1e-14, **far))
+        builders = FittedJK(result.basis, result.auxbasis, **far), long_range
         approximate, exactly = (float(Exchange(one, separation.beta).fock(D_spq, None)[0]) for one in builders)
         errors["fitting"] += approximate - exactly
     if model.has_functional:

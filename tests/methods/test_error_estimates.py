@@ -17,7 +17,7 @@ from cuanto.methods import result as result_module
 from cuanto.methods.error_estimates import SOURCES, total_error
 from cuanto.methods.semiempirical import semiempirical_energies
 from cuanto.report import report_html
-from paths import DATA
+from paths import DATA, ROOT
 from records import record
 
 WATER = cuanto.Molecule.from_string("3\nwater\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
@@ -49,6 +49,15 @@ def test_the_total_is_the_difference_from_an_exact_calculation(water: Any) -> No
     better = cuanto.energy(WATER, "b3lyp", fitting="none", grid=(99, 590), gradient_tolerance=1e-7, **CPU)
     assert 0.2 < water.error / abs(water.energy - better.energy) < 5
     assert better.error < 0.02 * water.error
+
+
+def test_the_benchmark_computes_the_actual_error_of_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The energy of the converged density, which is not quite that of the exact calculation."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from error_estimates import actual_errors
+
+    fitted, exact = (cuanto.energy(WATER, "hf", fitting=fitting, **CPU) for fitting in ("auto", "none"))
+    assert actual_errors(fitted)["fitting"] == pytest.approx(fitted.energy - exact.energy, rel=0.02)
 
 
 def test_convergence_is_of_second_order() -> None:
