@@ -23,7 +23,7 @@ from cuanto.backends.cuda.operation_compiler import CompilingProcesses, Substitu
 from cuanto.backends.cuda.operations import OPERATIONS, operands
 from cuanto.backends.kinds import Kind
 from cuanto.backends.programs import is_cached
-from cuanto.errors import CompilerError
+from cuanto.errors import CompilerError, MissingDependencyError
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source
 from scripted import run_python, wait_until
@@ -270,6 +270,17 @@ def test_processes_that_no_calculation_uses_are_closed(used: bool) -> None:
     first: Any = start._processes()
     assert first.closed.wait(0.3 if used else 10.0) is not used
     assert (start._processes() is first) is used
+
+
+@pytest.mark.usefixtures("beginning")
+def test_what_cannot_be_compiled_ahead_is_left_to_the_calculation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a traceback of the thread, which pytest would make an error."""
+
+    def missing(_: str) -> Any:
+        raise MissingDependencyError("NVRTC cannot be loaded")
+
+    monkeypatch.setattr(start, "compilers_for", missing)
+    start.begin().join()
 
 
 def test_compiling_begins_before_methods_are_imported(tmp_path: Path) -> None:

@@ -84,7 +84,13 @@ def begin() -> threading.Thread:
             timer.daemon = True
             timer.start()
 
-    thread = threading.Thread(target=driver_architecture, args=(compile_general,), name="cuanto-begin", daemon=True)
+    def run() -> None:
+        try:
+            driver_architecture(compile_general)
+        except Exception as error:  # such as no NVRTC, which the calculation reports
+            logger.debug("kernels could not be compiled ahead: %s", error)
+
+    thread = threading.Thread(target=run, name="cuanto-begin", daemon=True)
     thread.start()
     return thread
 
