@@ -115,10 +115,14 @@ class Fock:
 
 
 def scalar_products(A_bspq: Any, B_bspq: Any) -> Any:
-    """<A|B> of every molecule, from the scalar products of rows: one sum over all elements of 1500 orbitals, as BLAS
-    libraries make it, has an error of 5e-11 Hartree."""
+    """<A|B> of every molecule; for a single one, which may be large, from the scalar products of rows.
+
+    One product of all elements of 1500 orbitals, as BLAS libraries compute it, has an error of 5e-11 Hartree.
+    """
+    if len(A_bspq) > 1:
+        return (A_bspq * B_bspq).sum(axis=(1, 2, 3))
     rows = A_bspq.reshape(-1, 1, A_bspq.shape[-1]) @ B_bspq.reshape(-1, B_bspq.shape[-1], 1)
-    return rows.reshape(len(A_bspq), -1).sum(axis=1)
+    return rows.reshape(1, -1).sum(axis=1)
 
 
 def one_centre_maps(element: Element) -> tuple[Array, Array]:
