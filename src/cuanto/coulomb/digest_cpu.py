@@ -315,13 +315,13 @@ class CpuDigest:
 
         `coulombs`: number of matrices J; a single one belongs to the sum of the densities.
         """
-        D_j = D.sum(axis=0, keepdims=True) if coulombs == 1 < len(D) else D
+        by_columns = np.ascontiguousarray(D.transpose(0, 2, 1))
         row = {
             "nbf": D.shape[1],
             "segments": len(largest),
             "count": len(D),
-            "D": np.ascontiguousarray(D.transpose(0, 2, 1)),
-            "D_j": np.ascontiguousarray(D_j.transpose(0, 2, 1)),
+            "D": by_columns,
+            "D_j": by_columns.sum(axis=0, keepdims=True) if coulombs == 1 < len(D) else by_columns,
             "largest": np.ascontiguousarray(largest),
             "lower": window[0],
             "upper": window[1],
