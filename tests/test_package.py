@@ -29,12 +29,12 @@ def loaded(statements: str) -> set[str]:
 
 
 def test_the_extra_of_everything() -> None:
-    """`all` has every extra for users except gpu and zig, as README.md says."""
+    """`all` has every extra for users but gpu and zig, as README.md says."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (everything,) = extras["all"]
     names = everything.removeprefix("cuanto[").removesuffix("]").split(",")
     assert sorted(names) == sorted(set(extras) - {"all", "gpu", "zig", *DEVELOPMENT})
-    assert "'.[all]': all extras except gpu and zig" in (ROOT / "README.md").read_text()
+    assert "'.[all]': every extra but gpu and zig" in (ROOT / "README.md").read_text()
 
 
 def test_import_is_light() -> None:

@@ -25,6 +25,7 @@ def warnings(method: str, basis: str, **options: Any) -> list[str]:
         ("hf", "def2-svp", "def2-universal-jfit", "for J, not for exchange: use auxbasis='def2-universal-jkfit'"),
         ("b3lyp", "cc-pvdz", "def2-universal-jfit", "or fitting='j'"),
         ("hf", "def2-svp", "def2-svp", "is an orbital basis, not a fitting set: use auxbasis='def2-universal-jkfit'"),
+        ("hf", "cc-pvdz", "cc-pvdz-rifit", "is a fitting set for correlation: use auxbasis='cc-pvdz-jkfit'"),
         ("hf", "def2-universal-jkfit", None, "def2-universal-jkfit is a fitting set, not an orbital basis"),
     ],
 )

@@ -30,9 +30,13 @@ def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterato
         if "fit" in name.lower() and exchange.role_of(name) in FITTING_ROLES:
             yield f"WARNING: {name} is a fitting set, not an orbital basis"
     for name in dict.fromkeys(auxbasis.sources.values() if auxbasis is not None else ()):
+        if "jkfit" in name.lower():
+            continue  # without importing the Exchange, which takes half a second
         role = exchange.role_of(name)
         proper = fitting_basis(next(iter(basis.sources.values()), ""), fitting)
         if role == "orbital":
             yield f"WARNING: {name} is an orbital basis, not a fitting set: use auxbasis='{proper}', or leave it out"
         elif role == "jfit" and fitting == "jk":
             yield f"WARNING: {name} is a fitting set for J, not for exchange: use auxbasis='{proper}' or fitting='j'"
+        elif role == "rifit":
+            yield f"WARNING: {name} is a fitting set for correlation: use auxbasis='{proper}', or leave it out"
