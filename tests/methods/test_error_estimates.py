@@ -12,6 +12,7 @@ import pytest
 
 import cuanto
 from cuanto.backends.base import get_backend
+from cuanto.coulomb.fit_error import without_redundancy
 from cuanto.errors import ConvergenceWarning
 from cuanto.methods import result as result_module
 from cuanto.methods.error_estimates import SOURCES, total_error
@@ -58,6 +59,18 @@ def test_the_benchmark_computes_the_actual_error_of_fitting(monkeypatch: pytest.
 
     fitted, exact = (cuanto.energy(WATER, "hf", fitting=fitting, **CPU) for fitting in ("auto", "none"))
     assert actual_errors(fitted)["fitting"] == pytest.approx(fitted.energy - exact.energy, rel=0.02)
+
+
+def test_nearly_dependent_functions_do_not_spoil_the_estimate() -> None:
+    """Coefficients of a chain of hydrogen atoms reach 13, so that a block of its density has 200 electrons."""
+    atoms = "".join(f"H 0 0 {0.75 * k}\n" for k in range(8))
+    fitted = cuanto.energy(f"8\n\n{atoms}", "hf", "aug-cc-pvdz", backend="cpu")
+    D_spq, S_pq = fitted.density, fitted.overlap
+    assert abs(D_spq).max() > 100
+    small_spq = without_redundancy(D_spq, S_pq)
+    assert abs(small_spq).max() < 2 and abs((small_spq * S_pq).sum() - 8) < 0.3
+    assert 1e-7 < abs(fitted.errors["fitting"]) < 1e-4  # actually 2e-6
+    assert without_redundancy(small_spq, S_pq) is small_spq
 
 
 def test_convergence_is_of_second_order() -> None:

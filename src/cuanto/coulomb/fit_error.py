@@ -14,6 +14,9 @@ F_L(k) = sqrt(pi) k^L n! / (2^(L+2) p^(L+n+3/2)) L_n^(L+1/2)(x) exp(-x),   x = k
 
 (I. S. Gradshteyn and I. M. Ryzhik, Table of Integrals, Series and Products, 6.631). Functions are vectors on a
 logarithmic grid of k, and the missing part of a product is its distance from the span of the fitting functions.
+
+Where diffuse functions of neighbours are nearly dependent, coefficients of an orbital are large and cancel between
+atoms, so that the block of one atom describes no density. `without_redundancy` makes them small.
 """
 
 from __future__ import annotations
@@ -41,6 +44,10 @@ EMPTY = 1e-3
 MAX_FUNCTIONS = 60
 """Largest number of functions of an atom; in larger sets those of the highest momenta, nearly empty, are left out."""
 
+MOST_ELECTRONS = 1.25
+"""Largest element of a density of normalised functions, relative to a full orbital, that is taken as it is."""
+REDUNDANT = 0.03
+"""Overlap eigenvalue of combinations of functions that keep half of their coefficients in `without_redundancy`."""
 COULOMB_FACTOR, EXCHANGE_FACTOR = 0.8, 1.3
 """Actual errors relative to those of one centre: medians over 63 molecules up to krypton with def2 sets
 (benchmarks/error_estimates.py), 90 % within a factor of 2.5. Products of one atom are fitted by functions of others as
@@ -69,6 +76,20 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
             factor = 0.25 if len(D_sab) == 1 else 0.5
             of_exchange += factor * sum(_exchange(missing, D_ab) for D_ab in D_sab)
     return COULOMB_FACTOR * coulomb, EXCHANGE_FACTOR * of_exchange
+
+
+def without_redundancy(D_spq: Array, S_pq: Array) -> Array:
+    """The densities themselves, or similar ones with small coefficients if theirs are large.
+
+    T = (S + e)^-1 S divides coefficients of combinations of functions by 1 + e/s, where s is their overlap
+    eigenvalue: orbitals change by a few per cent, because redundant combinations add little to them.
+    """
+    full = 2.0 / len(D_spq)
+    largest = float((np.diagonal(D_spq, axis1=1, axis2=2) * np.diagonal(S_pq)).max())
+    if largest <= MOST_ELECTRONS * full:
+        return D_spq
+    T = np.linalg.solve(S_pq + REDUNDANT * np.eye(len(S_pq)), S_pq)
+    return np.asarray(T @ D_spq @ T.T)
 
 
 def _largest_set(shells: Sequence[Shell]) -> tuple[list[Shell], Ints]:

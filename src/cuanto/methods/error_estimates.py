@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cuanto.coulomb.fit_error import fit_errors
+from cuanto.coulomb.fit_error import fit_errors, without_redundancy
 from cuanto.coulomb.fitting_rows import PAIR_BOUND
 from cuanto.functionals import XCPotential
 from cuanto.grid.settings import GridSettings
@@ -106,7 +106,7 @@ def _add(one: float, other: float) -> float:
 def _fitting(result: GaussianResult, model: Model) -> float:
     aux, functional = result.auxbasis, model.functional
     assert aux is not None
-    D_spq, fitted_exchange = result.density, result.fitting == "jk"
+    D_spq, fitted_exchange = without_redundancy(result.density, result.overlap), result.fitting == "jk"
     coulomb, exchange = fit_errors(result.basis, aux, D_spq, fitted_exchange and bool(functional.exact_exchange), None)
     exchange *= functional.exact_exchange
     separation = functional.range_separation
