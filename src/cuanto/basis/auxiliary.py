@@ -17,7 +17,7 @@ import re
 
 from cuanto.basis import exchange, library
 from cuanto.basis.basis_set import Basis, join_names
-from cuanto.basis.library import BasisChoice
+from cuanto.basis.library import BasisChoice, BasisSource
 from cuanto.basis.shell import Shell, tabulated_coefficients
 from cuanto.basis.table import ElementTable, ShellTable
 from cuanto.errors import require
@@ -32,7 +32,7 @@ KINDS = ("jk", "j")
 _UNIVERSAL = "def2-universal-jkfit"
 """Also used for J alone. def2-universal-JFIT is smaller, but its errors are five times as large, 2.1e-4 instead of 4e-5
 Hartree (medians of seven molecules, PBE/def2-SVP; tests/methods/test_error_estimates.py)."""
-_UNIVERSAL_LAST_ELEMENT = 36
+UNIVERSAL_LAST_ELEMENT = 36
 """Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
@@ -50,15 +50,31 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """Make the fitting basis of an orbital basis, spherical if the orbital basis is; `name` overrides the choice, and
-    'autoaux' generates a set for every element."""
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is.
+
+    `name` overrides the choice; where it is 'autoaux', for all or for some elements, a set is generated.
+    """
     _check_kind(kind)
-    if name is not None and name != AUTOMATIC:
+    elements = list(dict.fromkeys(molecule.elements))
+    given = {} if name is None else library.sources_by_element(name, elements)
+    generated = [symbol for symbol, source in given.items() if is_generated(source)]
+    if given and not generated:
+        assert name is not None
         return Basis(name, molecule, spherical=orbital_basis.spherical)
-    tables, names = {}, {}
-    for symbol in dict.fromkeys(molecule.elements):
-        tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind, name == AUTOMATIC)
+    tables: dict[str, ElementTable] = {}
+    names = {}
+    for symbol in elements:
+        if symbol in given and symbol not in generated:
+            tables |= library.element_tables(given[symbol], [symbol])
+            names[symbol] = str(given[symbol])
+        else:
+            tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind, symbol in generated)
     return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
+
+
+def is_generated(source: BasisSource) -> bool:
+    """Whether a fitting set of this name is generated from the orbital basis."""
+    return isinstance(source, str) and source.strip().lower() == AUTOMATIC
 
 
 def _for_element(orbital_basis: Basis, symbol: str, kind: str, generate: bool) -> tuple[ElementTable, str]:
@@ -67,8 +83,8 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str, generate: bool) -
     made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
     candidates = [made_for] if made_for else []
-    light = ATOMIC_NUMBERS[symbol] <= _UNIVERSAL_LAST_ELEMENT
-    if largest <= _UNIVERSAL_LARGEST_L and (light or _has_core_potential(orbital_basis, symbol)):
+    light = ATOMIC_NUMBERS[symbol] <= UNIVERSAL_LAST_ELEMENT
+    if largest <= _UNIVERSAL_LARGEST_L and (light or has_core_potential(orbital_basis, symbol)):
         candidates.append(_UNIVERSAL)
     for candidate in () if generate else candidates:
         found = library.find(candidate, symbol)
@@ -92,7 +108,7 @@ def _family_set(orbital: str, kind: str) -> str | None:
     return exchange.auxiliary_of(orbital, f"{kind}fit")
 
 
-def _has_core_potential(basis: Basis, symbol: str) -> bool:
+def has_core_potential(basis: Basis, symbol: str) -> bool:
     """Whether the functions of an element were made for a core potential, which its ghosts do not have."""
     if any(s == symbol and potential for s, potential in zip(basis.symbols, basis.core_potentials, strict=True)):
         return True

@@ -24,6 +24,8 @@ _INSTEAD = {
     "vdzp": "'def2-svp'",
 }
 """Advice about names that are often typed and belong to no set, or to several."""
+FITTING_ROLES = ("jkfit", "jfit", "dftjfit", "rifit", "dftxfit", "admmfit", "optri")
+"""Roles of auxiliary sets."""
 
 
 def _package() -> Any:

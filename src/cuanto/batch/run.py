@@ -14,6 +14,7 @@ from typing import Any
 
 from cuanto.backends.base import Traits
 from cuanto.backends.host import main_memory
+from cuanto.basis.auxiliary import is_generated
 from cuanto.basis.library import element_tables, sources_by_element
 from cuanto.batch.entry import Entry
 from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
@@ -285,7 +286,9 @@ def _require_known_bases(entries: Sequence[Entry]) -> None:
         problem = None
         for symbol in sorted(symbols):
             try:
-                element_tables(sources_by_element(basis, [symbol])[symbol], [symbol])
+                source = sources_by_element(basis, [symbol])[symbol]
+                if not is_generated(source):
+                    element_tables(source, [symbol])
                 break
             except InputError as error:
                 problem = problem or error
