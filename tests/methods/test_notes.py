@@ -22,16 +22,29 @@ def warnings(method: str, basis: str, **options: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("method", "basis", "auxbasis", "expected"),
     [
-        ("hf", "def2-svp", "def2-universal-jfit", "for J, not for exchange: use auxbasis='def2-universal-jkfit'"),
-        ("b3lyp", "cc-pvdz", "def2-universal-jfit", "or fitting='j'"),
-        ("hf", "def2-svp", "def2-svp", "is an orbital basis, not a fitting set: use auxbasis='def2-universal-jkfit'"),
-        ("hf", "cc-pvdz", "cc-pvdz-rifit", "is a fitting set for correlation: use auxbasis='cc-pvdz-jkfit'"),
-        ("hf", "def2-universal-jkfit", None, "def2-universal-jkfit is a fitting set, not an orbital basis"),
+        ("hf", "def2-svp", "def2-universal-jfit", "for J, not for exchange: leave out auxbasis"),
+        ("b3lyp", "cc-pvdz", "def2-universal-jfit", "or use fitting='j'"),
+        ("hf", "def2-svp", "dgauss-a1-dftjfit", "for J, not for exchange"),
+        ("hf", "def2-svp", "def2-svp", "is an orbital basis, not a fitting set: leave out auxbasis"),
+        ("hf", "cc-pvdz", "cc-pvdz-rifit", "is a set for another purpose (rifit), not for J and exchange"),
+        ("pbe", "def2-svp", "admm-2", "is a set for another purpose (admmfit)"),
+        ("hf", "def2-universal-jkfit", None, "def2-universal-jkfit is an auxiliary set, not an orbital basis"),
+        ("hf", "cc-pvdz-rifit", None, "is an auxiliary set, not an orbital basis"),
     ],
 )
 def test_sets_for_another_purpose(method: str, basis: str, auxbasis: str | None, expected: str) -> None:
     (warning,) = warnings(method, basis, auxbasis=auxbasis)
     assert expected in warning
+
+
+def test_universal_sets_for_heavy_elements_with_all_electrons() -> None:
+    """The error for HI is 28 Hartree; the estimate of the error shows this, too."""
+    molecule = "2\n\nH 0 0 0\nI 0 0 1.61\n"
+    wrong = cuanto.energy(molecule, "hf", "sto-3g", auxbasis="def2-universal-jkfit", **CPU)
+    assert any("assume core potentials, but I has all electrons: leave out auxbasis" in note for note in wrong.notes)
+    assert "WARNING: the estimated error of fitting is" in str(wrong)
+    right = cuanto.energy(molecule, "hf", "def2-svp", auxbasis="def2-universal-jkfit", **CPU)
+    assert not any(note.startswith("WARNING") for note in right.notes) and "WARNING" not in str(right)
 
 
 def test_suitable_sets() -> None:
@@ -56,4 +69,9 @@ def test_a_fitting_set_is_generated_on_request() -> None:
     generated = cuanto.energy(H2, "hf", "def2-svp", auxbasis="autoaux", **CPU)
     usual, exact = (cuanto.energy(H2, "hf", "def2-svp", fitting=kind, **CPU) for kind in ("jk", "none"))
     assert generated.auxbasis is not None and generated.auxbasis.name == "autoaux"
+    water = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+    names = {"O": "AutoAux", "default": "def2-universal-jkfit"}
+    mixed = cuanto.energy(water, "hf", "def2-svp", auxbasis=names, **CPU)
+    assert mixed.auxbasis is not None and mixed.auxbasis.name == "O: autoaux, H: def2-universal-jkfit"
+    assert cuanto.energy(water, "hf", "def2-svp", auxbasis=mixed.auxbasis.name, **CPU).energy == mixed.energy
     assert generated.energy != usual.energy and abs(generated.energy - exact.energy) < 1e-5

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cuanto.basis import Basis, exchange
-from cuanto.basis.auxiliary import fitting_basis
+from cuanto.basis.auxiliary import UNIVERSAL_LAST_ELEMENT, has_core_potential
 from cuanto.system import Molecule
+from cuanto.system.elements import ATOMIC_NUMBERS
 
-FITTING_ROLES = ("jkfit", "jfit")
-"""Roles of fitting sets in the Basis Set Exchange."""
+AUXILIARY_NAME = re.compile(r"fit|admm|optri")
+"""What the names of auxiliary sets contain; others are not looked up, because that takes half a second."""
 
 
 def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:
@@ -27,16 +29,27 @@ def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterato
     """Warnings about an orbital basis made for fitting, and about a given fitting set (None: the usual one) that
     was not made for what is fitted: energies can be wrong by several Hartree."""
     for name in dict.fromkeys(basis.sources.values()):
-        if "fit" in name.lower() and exchange.role_of(name) in FITTING_ROLES:
-            yield f"WARNING: {name} is a fitting set, not an orbital basis"
-    for name in dict.fromkeys(auxbasis.sources.values() if auxbasis is not None else ()):
-        if "jkfit" in name.lower():
-            continue  # without importing the Exchange, which takes half a second
-        role = exchange.role_of(name)
-        proper = fitting_basis(next(iter(basis.sources.values()), ""), fitting)
+        if AUXILIARY_NAME.search(name.lower()) and exchange.role_of(name) in exchange.FITTING_ROLES:
+            yield f"WARNING: {name} is an auxiliary set, not an orbital basis"
+    if auxbasis is None:
+        return
+    for name in dict.fromkeys(auxbasis.sources.values()):
+        role = "jkfit" if "jkfit" in name.lower() else exchange.role_of(name)  # which takes half a second
         if role == "orbital":
-            yield f"WARNING: {name} is an orbital basis, not a fitting set: use auxbasis='{proper}', or leave it out"
-        elif role == "jfit" and fitting == "jk":
-            yield f"WARNING: {name} is a fitting set for J, not for exchange: use auxbasis='{proper}' or fitting='j'"
-        elif role == "rifit":
-            yield f"WARNING: {name} is a fitting set for correlation: use auxbasis='{proper}', or leave it out"
+            yield f"WARNING: {name} is an orbital basis, not a fitting set: leave out auxbasis"
+        elif role in ("jfit", "dftjfit") and fitting == "jk":
+            yield f"WARNING: {name} is a fitting set for J, not for exchange: leave out auxbasis, or use fitting='j'"
+        elif role in exchange.FITTING_ROLES and role not in ("jkfit", "jfit", "dftjfit"):
+            yield f"WARNING: {name} is a set for another purpose ({role}), not for J and exchange: leave out auxbasis"
+    if without := [symbol for symbol in dict.fromkeys(basis.symbols) if _lacks_potential(basis, auxbasis, symbol)]:
+        yield (
+            f"WARNING: the universal fitting sets of def2 assume core potentials, but {', '.join(without)} "
+            f"{'have' if len(without) > 1 else 'has'} all electrons: leave out auxbasis"
+        )
+
+
+def _lacks_potential(basis: Basis, auxbasis: Basis, symbol: str) -> bool:
+    """Whether the fitting set of an element assumes a core potential that the orbital basis does not have."""
+    universal = auxbasis.sources.get(symbol, "").lower().startswith("def2-universal")
+    heavy = ATOMIC_NUMBERS.get(symbol, 0) > UNIVERSAL_LAST_ELEMENT
+    return universal and heavy and not has_core_potential(basis, symbol)

@@ -23,6 +23,8 @@ ON_A_LINE = 6
 """Bond orders on a line."""
 MIN_BOND_ORDER = 0.3
 """Smaller bond orders are not printed."""
+LARGE_FITTING_ERROR = 3e-3
+"""Errors of fitting of which to warn, Hartree per atom: ten times those of sets that suit the orbital basis."""
 
 Row = tuple[str, str, str]
 
@@ -134,6 +136,14 @@ def fitting_line(result: Result) -> str:
     return f"{'J' if fitting == 'j' else 'J and K'} fitted in {auxiliary.name}"
 
 
+def fitting_warning(result: Result) -> str:
+    """A warning of a large error of fitting, by its estimate; empty without one."""
+    error = abs(result.errors.get("fitting", 0.0))
+    if error < LARGE_FITTING_ERROR * result.molecule.natom:
+        return ""
+    return f"WARNING: the estimated error of fitting is {error:.0e} Hartree: leave out auxbasis, or use fitting='none'"
+
+
 def summary_text(result: Result) -> str:
     """A table with a heading and the rows, then hints and warnings."""
     rows = list(_available_rows(result))
@@ -162,7 +172,8 @@ def _heading(result: Result) -> str:
 
 def _remarks(result: Result) -> list[str]:
     """Notes that ask for attention."""
-    return [note for note in result.notes if note.startswith(REMARKS)]
+    notes = (*result.notes, fitting_warning(result))
+    return [note for note in notes if note.startswith(REMARKS)]
 
 
 def _available_rows(result: Result) -> Iterator[Row]:
