@@ -180,6 +180,13 @@ def test_orbitals_that_do_not_fit_are_refused() -> None:
     found = cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu")
     with pytest.raises(InputError, match="another molecule, with atoms 'O H H' instead of 'O O': leave it out"):
         cuanto.energy(other, "hf", "sto-3g", fitting="none", backend="cpu", guess=found)
+    unnamed = cuanto.Basis.from_shells(orbital.shells, orbital.R_ax)
+    assert set(unnamed.symbols) == {"X"}
+    orbitals = Orbitals(unnamed, found.coefficients, found.occupations)
+    assert cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess=orbitals).iterations <= 2
+    more = cuanto.Molecule(["H", "O", "H", "H"], np.vstack([mol.R_ax + 50.0, [[0.0, 0.0, 9.0]]]), 1)
+    with pytest.raises(InputError, match="another molecule, with atoms 'X X X'"):
+        cuanto.energy(more, "hf", "sto-3g", fitting="none", backend="cpu", guess=orbitals)
 
 
 @pytest.mark.parametrize("name", ["sto-3g", "6-31g"])
@@ -191,6 +198,8 @@ def test_orbitals_move_with_a_molecule(name: str) -> None:
     moved, alone = (cuanto.energy(far, "hf", basis(name, far), guess=guess, **options) for guess in (first, "sad"))
     assert abs(moved.energy - alone.energy) < 1e-9
     assert moved.iterations <= (2 if name == "sto-3g" else alone.iterations)
+    near = cuanto.Molecule(mol.symbols, mol.R_ax + np.array([0.0, 0.0, 2.5]))
+    assert cuanto.energy(near, "hf", basis("sto-3g", near), guess=first, **options).iterations <= 2
 
 
 def test_a_checkpoint_is_a_guess(tmp_path: Path) -> None:

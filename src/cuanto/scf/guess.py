@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 
 SMALLEST_NORM = 1e-6
 """Smallest squared norm of projected orbitals that are orthonormalised."""
+SUFFICIENT_NORM = 0.5
+"""Squared norm above which orbitals are projected from where the molecule was."""
 GUESSES = ("sad", "core")
 
 
@@ -116,8 +117,9 @@ def bare_nuclei(h_pq: Any, frame: Frame, sets: int) -> tuple[Any, Any]:
 
 def require_same_atoms(given: Basis, basis: Basis) -> None:
     """Refuse orbitals in a basis of another molecule, or of a calculation with other core electrons."""
-    pairs = zip_longest(given.symbols, basis.symbols)
-    if any(a != b and "X" not in (a, b) for a, b in pairs):  # X: unknown, of a basis made from shells
+    pairs = zip(given.symbols, basis.symbols, strict=False)
+    other = any(a != b and "X" not in (a, b) for a, b in pairs)  # X: unknown, of a basis made from shells
+    if other or len(given.symbols) != len(basis.symbols):
         atoms, own = (quote(" ".join(one.symbols), 60) for one in (given, basis))
         raise InputError(f"the guess belongs to another molecule, with atoms {atoms} instead of {own}: leave it out")
     theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
@@ -172,14 +174,23 @@ def same_functions(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any
 
 
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
-    """Orthonormal orbitals of another basis or geometry in this basis. Where the molecule has moved too far for a
-    projection, the functions of the other basis move with their atoms."""
+    """Orthonormal orbitals of another basis or geometry in this basis.
+
+    Where the molecule has moved too far for a projection, the functions of the other basis move with their atoms,
+    unless less is left of the orbitals then.
+    """
+    best, smallest = C_pi, SMALLEST_NORM
     for source in (origin, origin.moved_to(basis.R_ax)):
         C, S = _projection(C_pi, source, basis, backend)
         values, U = np.linalg.eigh(C.T @ S @ C)
-        if values.min(initial=1.0) > SMALLEST_NORM:
-            return np.asarray(C @ (U / np.sqrt(values)) @ U.T)
-    raise InputError("the orbitals of the guess cannot be represented in this basis: leave out the guess")
+        least = float(values.min(initial=1.0))
+        if least > smallest:
+            best, smallest = C @ (U / np.sqrt(values)) @ U.T, least
+        if smallest > SUFFICIENT_NORM:
+            break
+    if smallest == SMALLEST_NORM:
+        raise InputError("the orbitals of the guess cannot be represented in this basis: leave out the guess")
+    return np.asarray(best)
 
 
 def _projection(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> tuple[Array, Array]:
