@@ -229,7 +229,7 @@ class IncrementalJK(JKBuilder):
             found.append(f"exchange: {direct.plan}")
         if precision != "double":
             done = direct.statistics.quartets
-            error = f", about {done.error:.0e} Hartree in an element of K" if done is not None else ""
+            error = f", about {done.error:.0e} Hartree in an element of K" if done is not None and done.error else ""
             found.append(f"{precision} precision of direct J and K{error}")
         return found
 
