@@ -127,6 +127,7 @@ def test_following_without_iterations_left_keeps_the_converged_state() -> None:
     enough = saddle.iterations + 1
     found = cuanto.energy(mol, "uhf", "sto-3g", **DIRECT, stability="follow", max_iterations=enough)
     assert found.converged and found.energy <= saddle.energy + 1e-9
+    assert "WARNING: iterations ran out on the way to a lower state: raise max_iterations" in found.notes
 
 
 def test_notes_name_the_error_of_the_grid() -> None:

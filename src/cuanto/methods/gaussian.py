@@ -37,7 +37,7 @@ from cuanto.scf.orthogonal import Frame, make_frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.run import run_scf
 from cuanto.scf.screening import Screened, screen
-from cuanto.scf.stability import stability_note
+from cuanto.scf.stability import CLEARLY_UNSTABLE, stability_note
 from cuanto.scf.starting_points import centres_of_starting_points, starting_points
 from cuanto.scf.state import Orbitals, State
 from cuanto.system import Molecule
@@ -341,6 +341,9 @@ class Calculation:
         notes += self.context.budget.warnings()
         if state.curvature is not None:
             notes.append(stability_note(state.curvature, self.terms, state.curvature_is_bound))
+            follows = self.options.stability != "check" and state.curvature < CLEARLY_UNSTABLE
+            if follows and state.iteration >= self.options.max_iterations:
+                notes.append("WARNING: iterations ran out on the way to a lower state: raise max_iterations")
         host = self.context.backend.to_host
         matrices = (host(state.D_spq), host(self.core.S_pq), host(state.eps_sm))
         notes += occupation_notes(self.context.basis, state, *matrices)
