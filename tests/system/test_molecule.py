@@ -97,6 +97,24 @@ def test_extended_xyz_with_usual_columns() -> None:
     assert Molecule.from_string(text).symbols == ("He",)
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("units=A", "units=Å", "unit=Ångström", "Units='angstrom'", "# cell{atomic_unit} Traj: positions{angstrom}"),
+        *("energy=-76 unit=eV", "unit=hartree", "Units=kcal/mol", "units=metal", "unit=au/fs", "unit=pmol"),
+    ],
+)
+def test_angstrom_and_units_of_other_quantities(comment: str) -> None:
+    assert Molecule.from_string(f"2\n{comment}\nH 0 0 0\nH 0 0 0.74\n").natom == 2
+
+
+@pytest.mark.parametrize("unit", ["bohrs,", "a.u.", "AU", "atomic", "nm", "pm", "picometre"])
+def test_other_units_of_length(unit: str) -> None:
+    for comment in (f"unit={unit}", f"positions{{{unit.strip(',')}}}"):
+        with pytest.raises(InputError, match=r"line 2: .*, but XYZ files are in Angstrom: convert the coordinates"):
+            Molecule.from_string(f"2\n{comment}\nH 0 0 0\nH 0 0 0.74\n")
+
+
 def atoms(*lines: str, comment: str = "") -> str:
     return "\n".join([str(len(lines)), comment, *lines])
 
@@ -124,6 +142,14 @@ BAD_TEXTS = {
     "huge": (atoms("He 0 0 1e7"), "are the units Angstrom?"),
     "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same position"),
     "units": ("1\nunits=bohr\nHe 0 0 0\n", "line 2: 'units=bohr', but XYZ files are in Angstrom: convert"),
+    "quoted units": (
+        atoms("He 0 0 0", comment='unit=eV Units = "atomic units"'),
+        r"line 2: 'Units = \"atomic units\"', but XYZ files are in Angstrom",
+    ),
+    "units of i-PI": (
+        atoms("He 0 0 0", comment="# cell{atomic_unit} Traj: positions{atomic_unit} Step: 0"),
+        r"line 2: 'positions\{atomic_unit\}', but XYZ files are in Angstrom: convert",
+    ),
     "nanometre": (atoms("O 0 0 0.0117", "H 0 0.0757 -0.0469"), r"are 0.096 Angstrom apart.*nm"),
     "element": (atoms("Xq 0 0 0"), r"line 3: unknown element 'Xq'; did you mean 'Xe'\?"),
     "element number": (atoms("119 0 0 0"), "atomic number '119' is not between 1 and 118"),

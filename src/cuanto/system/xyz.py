@@ -18,7 +18,12 @@ _WITHOUT_EQUALS_SIGN = {
     "mult": re.compile(r"\bmult(?:iplicity)?\b\s*:?\s*(\d{1,2})\b", re.IGNORECASE),
 }
 _TWO_NUMBERS = re.compile(r"\s*([+-]?\d)\s+([1-9])\s*")
-_UNITS = re.compile(r"\bunits?\s*=\s*[\"']?(\w+)", re.IGNORECASE)
+_OTHER_LENGTHS = re.compile(
+    r"\b(?:units?\s*=\s*[\"']?|positions\{)"
+    r"(?:bohrs?|a\.?u\.?|atomic(?:[ _-]?units?)?|nm|pm|(?:nano|pico)met(?:er|re)s?)(?![\w/*^])[\"'}]?",
+    re.IGNORECASE,
+)
+"""A unit of length other than Angstrom, in the notation of i-PI as well; `unit=eV` is about something else."""
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
@@ -73,8 +78,7 @@ def _check_columns(comment: str, source: str) -> None:
     """Refuse other units, and extended XYZ whose first columns are not the positions: forces could be read in their
     place."""
     properties = _PROPERTIES.search(comment)
-    units = _UNITS.search(comment)
-    if units and not units[1].lower().startswith("ang"):
+    if units := _OTHER_LENGTHS.search(comment):
         raise InputError(f"{source}, line 2: {units[0]!r}, but XYZ files are in Angstrom: convert the coordinates")
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
