@@ -130,7 +130,10 @@ BAD_TEXTS = {
     "too few": ("3\n\nHe 0 0 0\n", "line 1 says 3 atoms, but only 1 "),
     "only the count": ("3\n", "line 1 says 3 atoms, but only 0 "),
     "too many": ("1\n\nHe 0 0 0\nHe 0 0 5\n", "line 1 says 1 atoms, but 2 "),
-    "two frames": ("1\n\nHe 0 0 0\n1\n\nHe 0 0 1\n", "more than one structure"),
+    "two frames": (
+        "1\n\nHe 0 0 0\n1\n\nHe 0 0 1\n",
+        "more than one structure; .* all of them with `cuanto energy FILE --out TABLE.csv`, in Python",
+    ),
     "missing column": (atoms("He 0 0"), "line 3: expected 'element x y z', found 'He 0 0'"),
     "blank atom": ("2\n\nHe 0 0 0\n\nHe 0 0 3", "line 1 says 2 atoms, but 3 "),
     "nan": (atoms("He 0 nan 0"), "line 3: coordinate 'nan' is not a number"),
