@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,8 @@ def test_well_known_sets_that_the_exchange_lacks(typed: str, instead: str) -> No
         ("svp", "def2-svp"),
         ("TZVP", "def2-tzvp"),
         ("QZVP", "def2-qzvp"),
-        ("SDD", "stuttgart rsc 1997"),
+        ("SDD", "Stuttgart RSC 1997"),
+        ("vdzp", "Grimme vDZP"),
         ("def2/J", "def2-universal-jfit"),
     ],
 )
@@ -67,6 +69,18 @@ def test_abbreviations(typed: str, meant: str) -> None:
     with pytest.raises(InputError, match=rf"unknown basis .*did you mean '{meant}'"):
         Basis(typed, WATER)
     assert exchange.knows(meant)
+
+
+@pytest.mark.parametrize("typed", ["sv(p)", "tzvpp", "sdd", "def2/jk", "dzp", "vdzp"])
+def test_sets_in_the_advice_exist(typed: str) -> None:
+    advice = str(exchange.unknown_basis(typed)).partition("; ")[2]
+    names = re.findall("'(.+?)'", advice)
+    assert names and all(exchange.knows(name) for name in names), advice
+
+
+@pytest.mark.parametrize("name", ["DZP (Dunning-Hay)", "Grimme vDZP"])
+def test_names_with_spaces(name: str) -> None:
+    assert Basis(name, WATER).nbf > 0
 
 
 def test_two_sets_for_one_element_are_refused() -> None:

@@ -17,11 +17,11 @@ from cuanto.system.text import quote
 
 _INSTEAD = {
     **{name: f"'def2-{name}'" for name in ("sv(p)", "svp", "tzvp", "tzvpp", "qzvp", "qzvpp")},
-    "sdd": "'stuttgart rsc 1997' or, for all elements, 'def2-svp' or 'def2-tzvp'",
+    "sdd": "'Stuttgart RSC 1997' or, for all elements up to radon, 'def2-svp' or 'def2-tzvp'",
     "def2/j": "'def2-universal-jfit'",
     "def2/jk": "'def2-universal-jkfit'",
-    "dzp": "'def2-svp' or 'dzp (dunning)'",
-    "vdzp": "'def2-svp'",
+    "dzp": "'def2-svp' or 'DZP (Dunning-Hay)'",
+    "vdzp": "'Grimme vDZP'",
 }
 """Advice about names that are often typed and belong to no set, or to several."""
 FITTING_ROLES = ("jkfit", "jfit", "dftjfit", "rifit", "dftxfit", "admmfit", "optri")
