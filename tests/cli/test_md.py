@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from cuanto.cli.main import run
+from cuanto.cli.md import HEADING, step_line
+from cuanto.motion.dynamics import Step
 from cuanto.motion.trajectory import Trajectory
 
 WATER = "3\n\nO 0 0 0.1\nH 0 0.75 -0.5\nH 0 -0.75 -0.5\n"
@@ -44,6 +46,14 @@ def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.Capt
     assert len(list(Trajectory("water_md.xyz").frames())) == 4
     assert cuanto(*command, "--steps", "6") == 0
     assert "6 steps already" in capsys.readouterr().out
+
+
+def test_columns_are_as_wide_as_their_headings_and_never_touch() -> None:
+    usual = Step(100_000, 50_000.0, -12_345.123456789, 123.123456, 300.0, -12_344.123456789, 12)
+    assert [len(line) for line in (HEADING.splitlines()[0], step_line(usual))] == [80, 80]
+    large = Step(200_000_000, 100_000_000.0, -1_234_567.123456789, 12_345.123456, 30_000.5, -1_234_567.0, 100)
+    for step in (usual, large):
+        assert len(step_line(step).split()) == 7
 
 
 def test_a_killed_run_loses_only_its_last_step(folder: Path) -> None:

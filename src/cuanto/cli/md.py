@@ -33,14 +33,14 @@ DEFAULT_OUTPUTS = {"trajectory": "{name}_md.xyz"}
 COLUMNS = (
     ("step", "", 7),
     ("time", "fs", 9),
-    ("potential", "Hartree", 17),
-    ("kinetic", "Hartree", 12),
-    ("T", "K", 7),
-    ("conserved", "Hartree", 17),
-    ("iterations", "", 11),
+    ("potential", "Hartree", 16),
+    ("kinetic", "Hartree", 10),
+    ("T", "K", 6),
+    ("conserved", "Hartree", 16),
+    ("iterations", "", 10),
 )
-"""Name, unit and width of the columns of the steps."""
-HEADING = "\n".join("".join(f"{column[i]:>{column[2]}}" for column in COLUMNS).rstrip() for i in (0, 1))
+"""Name, unit and width of the columns of the steps, which are separated by a space even if a number is wider."""
+HEADING = "\n".join(" ".join(f"{column[i]:>{column[2]}}" for column in COLUMNS).rstrip() for i in (0, 1))
 
 
 class Thermostat(StrEnum):
@@ -137,7 +137,7 @@ def step_line(step: Step) -> str:
         conserved,
         str(step.iterations),
     )
-    return "".join(f"{cell:>{width}}" for cell, (_, _, width) in zip(cells, COLUMNS, strict=True))
+    return " ".join(f"{cell:>{width}}" for cell, (_, _, width) in zip(cells, COLUMNS, strict=True))
 
 
 def _conclude(console: Console, result: DynamicsResult, path: Path) -> None:
