@@ -125,7 +125,8 @@ def require_same_atoms(given: Basis, basis: Basis) -> None:
     theirs, ours = int(given.core_electrons.sum()), int(basis.core_electrons.sum())
     if theirs != ours:
         raise InputError(
-            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: use guess='sad'"
+            f"the guess has {theirs} electrons in core potentials, but basis {basis.name} has {ours}: leave it out, or "
+            "choose a basis with the same core potentials"
         )
 
 
