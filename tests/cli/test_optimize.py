@@ -55,6 +55,18 @@ def test_no_convergence_has_status_1(folder: Path, capsys: pytest.CaptureFixture
     assert "converged=F" in (folder / "water_optimized.xyz").read_text()
 
 
+def test_a_minimum_is_no_transition_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """More steps are advised only if there were too few."""
+    assert status_of("optimize", "water.xyz", "-m", "pm6", "--convergence", "tight", "-q") == 0
+    search = ("optimize", "water_optimized.xyz", "-m", "pm6", "--ts")
+    assert status_of(*search) == 1
+    error = capsys.readouterr().err
+    assert ": the search ended at a point that is not a transition state; try a better starting point" in error
+    assert "--max-steps" not in error and error.count("\n") == 1
+    assert status_of("optimize", "water.xyz", "-m", "pm6", "--ts", "--max-steps", "1") == 1
+    assert "NOT converged in 1 step; try a larger --max-steps, or a better" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -217,7 +217,15 @@ def print_end(
     if outcome.converged:
         console.print(f"converged in {steps}", style="bold green")
         return
-    hint = "try a larger --max-steps, or start from the last geometry"
-    if outcome.settings.ts:
-        hint = "try a larger --max-steps, or a better starting point such as the highest point of a scan"
-    print_error(f"NOT converged in {steps}; {hint}")
+    print_error(f"NOT converged in {steps}{_advice(outcome)}")
+
+
+def _advice(outcome: OptimizationResult) -> str:
+    """Why an optimisation has not converged, if it was not the number of steps, and what may help."""
+    if not outcome.settings.ts:
+        return "; try a larger --max-steps, or start from the last geometry"
+    better = "a better starting point such as the highest point of a scan"
+    searched = sum(not step.stage for step in outcome.steps)
+    if outcome.points or searched >= outcome.settings.max_steps:
+        return f"; try a larger --max-steps, or {better}"
+    return f": the search ended at a point that is not a transition state; try {better}"
