@@ -19,6 +19,7 @@ import pytest
 
 import cuanto
 import cuanto.log
+from atom_inputs import NITROGEN
 from cuanto.basis.library import is_file
 from cuanto.batch import energies
 from cuanto.cli.lines import as_flags
@@ -189,11 +190,15 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
         ("elsewhere/h2.xyz", "does not exist; give an XYZ"),
         ("protein.pdb", "convert other formats with `obabel protein.pdb -O protein.xyz`"),
         ("bad.out", "bad.out, line 4: coordinate 'x' is not a number; convert other formats"),
-        ("bad.inp", "bad.inp, line 4: coordinate 'x' is not a number; for the input of an atom"),
+        ("mol.smi", "`obabel mol.smi -O mol.xyz --gen3d`"),
         ("job.toml", "to run a job, use `cuanto run job.toml`"),
         ("ne.inp", "`cuanto atom ne.inp`"),
-        ("orca.inp", "the input of another program: write its coordinates to orca.xyz"),
-        ("w.zmat", "Z-matrices are not read: write Cartesian coordinates to w.xyz"),
+        *(
+            (name, f"it looks like the input of another program: write its coordinates to {Path(name).stem}.xyz")
+            for name in ("orca.inp", "orca.txt", "gamess.inp", "psi4.inp", "unknown.inp")
+        ),
+        *((name, "Z-matrices are not read: write Cartesian coordinates to w.xyz") for name in ("w.zmat", "w.txt")),
+        ("z.xyz", "Z-matrices are not read: write Cartesian coordinates to an XYZ file"),
         ("coord", "convert it with `obabel -itmol coord -O coord.xyz`"),
         ("kept.h5", "is a checkpoint: give the file of the molecule, and --restart kept.h5"),
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
@@ -205,13 +210,24 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
     Path("a.traj").write_bytes(b"- of Ulm\xff\0")
     Path("words.xyz").write_text("water\n")
     Path("job.toml").write_text('molecule = "h2.xyz"\n')
-    Path("ne.inp").write_text("&input\n")
-    Path("orca.inp").write_text("! B3LYP def2-SVP\n* xyz 0 1\nH 0 0 0\nH 0 0 0.74\n*\n")
-    Path("w.zmat").write_text("O\nH 1 0.96\nH 1 0.96 2 104.5\n")
+    Path("mol.smi").write_text("CCO\n")
+    Path("ne.inp").write_text(NITROGEN)
+    for name in ("orca.inp", "orca.txt"):
+        Path(name).write_text("# water\n! B3LYP def2-SVP\n* xyz 0 1\nH 0 0 0\nH 0 0 0.74\n*\n")
+    Path("gamess.inp").write_text(" $CONTRL SCFTYP=RHF $END\n $BASIS GBASIS=STO $END\n $DATA\nwater\nC1\n $END\n")
+    Path("psi4.inp").write_text("molecule water {\nO 0 0 0\n}\nenergy('scf')\n")
+    Path("unknown.inp").write_text("something\n")
+    for name in ("w.zmat", "w.txt", "z.xyz"):
+        Path(name).write_text("O\nH 1 0.96\nH 1 0.96 2 104.5\n")
     Path("coord").write_text("$coord\n0 0 0 h\n0 0 1.4 h\n$end\n")
-    for name in ("bad.out", "bad.inp"):
-        Path(name).write_text(H2.replace("0.74", "x"))
+    Path("bad.out").write_text(H2.replace("0.74", "x"))
     assert message in error_output(capsys, "energy", given)
+
+
+@pytest.mark.parametrize("name", ["bad.inp", "bad.txt"])
+def test_a_wrong_xyz_file_is_no_input_of_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(name).write_text("2\n! a comment\nH 0 0 0\nH 0 0 x\n")
+    assert error_output(capsys, "energy", name) == f"{name}, line 4: coordinate 'x' is not a number"
 
 
 def test_a_bad_file_among_many_molecules(capsys: pytest.CaptureFixture[str]) -> None:

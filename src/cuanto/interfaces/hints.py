@@ -10,15 +10,23 @@ from pathlib import Path
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
 from cuanto.methods.model import kind_of
-from cuanto.system.text import file_bytes, quote
+from cuanto.system.text import parse_whole, quote
 
 KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
 KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
-_ORCA = re.compile(r"^\s*(!|\*\s*(xyz|int|gzmt))", re.IGNORECASE | re.MULTILINE)
-"""Lines of an input of ORCA."""
+_ATOM = re.compile(r"[$&](nuc|bas|wtbs|s?econfig)\b", re.IGNORECASE)
+"""Groups that only inputs of `cuanto atom` have."""
+_OTHER_PROGRAM = re.compile(
+    r"^[ \t]*(!|%\w|[$&]\w|\*[ \t]*(xyz|int|gzmt)|molecule\b.*\{|geometry\b)", re.IGNORECASE | re.MULTILINE
+)
+"""Lines of inputs of ORCA, GAMESS, Q-Chem, CP2K, Psi4 and NWChem."""
+_Z_MATRIX = re.compile(r"^[ \t]*[a-z]{1,2}\d*[ \t]*\r?\n[ \t]*[a-z]{1,2}\d*[ \t]+1[ \t]+\S+[ \t]*\r?$", re.I | re.M)
+"""The first two lines of a Z-matrix."""
+HEAD = 65536
+"""Number of bytes in which the format of a file is recognised."""
 _WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
@@ -38,15 +46,15 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
             return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")
-        if (hint := _advice_for_suffix(given, path, in_a_job)) is not None:
+        if (hint := _advice_about_format(given, path, in_a_job)) is not None:
             return InputError(f"{error}; {hint}")
     except (OSError, ValueError):  # names that no file can have
         pass
     return error
 
 
-def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
-    """Advice for a file of another format, by its suffix."""
+def _advice_about_format(given: str, path: Path, in_a_job: bool) -> str | None:
+    """Advice for a file of another format, by its suffix or else by its content."""
     suffix = path.suffix.lower()
     if not given.isprintable():
         return None  # no escape sequences in a command that may be copied
@@ -55,15 +63,33 @@ def _advice_for_suffix(given: str, path: Path, in_a_job: bool) -> str | None:
         convert = f"convert an ASE trajectory with `ase convert {given} {target}`"
         return convert if in_a_job else f"{convert}, then `cuanto energy {target} --out FILE.csv`"
     if suffix in OBABEL:
-        return f"convert other formats with `obabel {given} -O {target}`"
+        return f"convert other formats with `obabel {given} -O {target}{' --gen3d' * (suffix == '.smi')}`"
     if suffix == ".toml":
         return f"to run a job, use `cuanto run {given}`"
-    if suffix == ".inp" and not _ORCA.search(file_bytes(path).decode("utf-8", "replace")):
+    return _advice_about_content(_head(path), given, suffix, "an XYZ file" if suffix == ".xyz" else target)
+
+
+def _head(path: Path) -> str:
+    """The beginning of a file; nothing of a pipe, which can be read only once."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(HEAD).decode("utf-8", "replace")
+
+
+def _advice_about_content(text: str, given: str, suffix: str, target: str) -> str | None:
+    """Advice for the input of another program, a Z-matrix or the input of an atom; none for a wrong XYZ file."""
+    if suffix == ".inp" and _ATOM.search(text):
         return f"for the input of an atom, use `cuanto atom {given}`"
-    return {
-        ".inp": f"the input of another program: write its coordinates to {target}",
-        ".zmat": f"Z-matrices are not read: write Cartesian coordinates to {target}",
-    }.get(suffix) or (f"convert it with `obabel -itmol {given} -O {target}`" if path.name == "coord" else None)
+    if parse_whole(text.partition("\n")[0].strip()) is not None:
+        return None
+    if suffix == ".zmat" or _Z_MATRIX.search(text):
+        return f"Z-matrices are not read: write Cartesian coordinates to {target}"
+    if re.match(r"\s*\$coord\b", text):
+        return f"convert it with `obabel -itmol {given} -O {target}`"
+    if suffix == ".inp" or _OTHER_PROGRAM.search(text):
+        return f"it looks like the input of another program: write its coordinates to {target}"
+    return None
 
 
 def _is_method(given: str) -> bool:
