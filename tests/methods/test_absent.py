@@ -44,6 +44,12 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("rpbe", "`cuanto functionals` lists the available ones"),
         ("pbesol", "`cuanto functionals` lists the available ones"),
         ("b3lyp-d", "name its damping"),
+        *(
+            (name, "no dispersion correction for semiempirical methods: use pm6")
+            for name in ("pm6-d3", "PM6-D", "upm6-d3h4", "am1-d3bj")
+        ),
+        *((name, "use pm6, rm1 or am1") for name in ("pm7-d3", "om2-d3")),
+        ("gfn2-xtb-d4", "use mndo, am1, pm3, pm6 or rm1"),
         ("m06", "`cuanto functionals` lists the available ones"),
     ],
 )
@@ -53,11 +59,19 @@ def test_known_but_absent(method: str, advice: str) -> None:
     assert str(refused.value).startswith(f"not implemented: {method}; ") and advice in str(refused.value)
 
 
+@pytest.mark.parametrize("method", ["RPBE-D3", "rpbe-d2", "uRPBE-d3", "hse06-d3zero", "b97-d2"])
+def test_a_missing_functional_is_named_before_its_dispersion(method: str) -> None:
+    functional = re.escape(method.rpartition("-")[0])
+    with pytest.raises(InputError, match=f"^not implemented: {functional}; `cuanto functionals` lists the available"):
+        kind_of(method)
+
+
 @pytest.mark.parametrize(
     ("method", "advice"),
     [
         ("scf", "'scf' leaves the method open: give hf, or a functional such as pbe0"),
         ("RKS", "'RKS' leaves the method open"),
+        ("r-b3lyp", "give b3lyp, which is restricted for closed shells"),
         ("RB3LYP", "give b3lyp, which is restricted for closed shells"),
         ("pbe/", "ends with a slash"),
     ],
@@ -77,7 +91,7 @@ def test_available_methods_are_not_reported_as_absent() -> None:
     assert {kind_of(name + ending) for name in METHODS for ending in ("", "-d4")} == {"hf"}
 
 
-@pytest.mark.parametrize("part", ["ro", "uor", "dlpno-", "td-", "sos-", "b2"])
+@pytest.mark.parametrize("part", ["ro", "uor", "dlpno-", "td-", "sos-", "b2", "-d"])
 def test_long_names_take_no_time(part: str) -> None:
     begin = time.monotonic()
     with suppress(InputError):

@@ -41,6 +41,12 @@ ABSENT = (
         r"(w|omega-?)b97x-?d3?",
         "it is a different parametrisation of the functional; use wb97x, or b3lyp-d3bj or b3lyp-d4",
     ),
+    (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)(-d.*)?", "use mndo, am1, pm3, pm6 or rm1"),
+    (r"u?(pm7|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)(-d.*)?", "use pm6, rm1 or am1"),
+    (
+        r"u?(mndo|am1|pm[36]|rm1)-d.*",
+        "cuanto has no dispersion correction for semiempirical methods: use pm6, rm1 or am1",
+    ),
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),
     (
@@ -49,8 +55,6 @@ ABSENT = (
     ),
     (r"b97-?d(3|3bj)?(-d3bj)?", FUNCTIONAL),
     (r"(?P<functional>.+)-d3?", f"name its damping: {DAMPING}, for example {EXAMPLE}"),
-    (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)", "use mndo, am1, pm3, pm6 or rm1"),
-    (r"(pm7|pm6-(d3h4|dh\+|d3|dh2x?)|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)", "use pm6, rm1 or am1"),
     (r"(hse0?[36]|lc-.*|m05(-2x)?|m06(-hf)?|m11(-l)?|mn1[25](-s?x?l?)?|sogga.*|n12.*|b97(-[123])?|b98)", FUNCTIONAL),
     (
         r"(x3lyp|o3lyp|b3pw91|b1b95|mpw.*|pw6b95|rpbe|pbesol|olyp|opbe|b97m|revtpss|revscan|rscan|rev-?m06-?l?)",
@@ -62,12 +66,23 @@ ABSENT = (
 
 def require_implemented(method: str) -> None:
     """Refuse a method that is known to be missing."""
-    plain = method.strip().lower()
+    named = method.strip()
+    if (found := _find(named.lower())) is None:
+        return
+    advice, functional = found
+    if functional is not None and (missing := _find(functional.removeprefix("u"))) is not None:
+        named, advice = named[: len(functional)], missing[0]
+    elif functional is not None:
+        advice = advice.replace(EXAMPLE, _with_damping(functional))
+    raise InputError(f"not implemented: {named}; {advice}")
+
+
+def _find(plain: str) -> tuple[str, str | None] | None:
+    """What to say about a missing method, and its functional if only the dispersion correction is missing."""
     for pattern, advice in ABSENT:
         if found := re.fullmatch(pattern, plain):
-            if functional := found.groupdict().get("functional"):
-                advice = advice.replace(EXAMPLE, _with_damping(functional))
-            raise InputError(f"not implemented: {method.strip()}; {advice}")
+            return advice, found.groupdict().get("functional")
+    return None
 
 
 def _with_damping(functional: str) -> str:

@@ -104,7 +104,9 @@ def _require_one_method(method: str) -> None:
         raise InputError(f"{method!r} leaves the method open: give hf, or a functional such as pbe0 or ub3lyp")
     require(not plain.endswith("/"), f"method {method!r} ends with a slash: leave it out")
     if plain.startswith("r") and _is_functional(plain[1:]) and not _is_functional(plain):
-        raise InputError(f"unknown method {method!r}: give {plain[1:]}, which is restricted for closed shells")
+        raise InputError(
+            f"unknown method {method!r}: give {plain[1:].lstrip('-')}, which is restricted for closed shells"
+        )
 
 
 def _is_functional(name: str) -> bool:
