@@ -43,7 +43,7 @@ def cuanto(*arguments: str) -> int:
         ("--spin", "--multiplicity"),
         ("--solvent", "-o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"),
         ("--functional", "-m pbe0"),
-        ("--mem", "--max-memory"),
+        ("--mem", "give the limit of the memory as --max-memory 4GB; see"),
         ("--opt", "`cuanto optimize`"),
         ("--d3", "-m b3lyp-d4"),
         ("--d3bj", "-m b3lyp-d4"),
@@ -79,6 +79,7 @@ def test_advice_is_written_for_both_callers() -> None:
     ("text", "flags"),
     [
         ("use relativity='x2c', or a basis", "use --relativity x2c, or a basis"),
+        ("give max_memory=4e9 or max_memory=500", "give --max-memory 4GB or --max-memory 500"),
         ("use guess=core", "use --guess core"),
         ("try damping=0.5 or max_iterations=200", "try -o damping=0.5 or -o max_iterations=200"),
         ("(storage='direct')", "(-o storage=direct)"),

@@ -51,10 +51,13 @@ def separate_command() -> Iterator[None]:
 
 
 def as_flags(text: str) -> str:
-    """The text with options as flags: `--relativity x2c` for relativity='x2c'; unchanged if a job file is read."""
+    """The text with options as flags: `--relativity x2c` for relativity='x2c', `--max-memory 4GB` for max_memory=4e9;
+    unchanged if a job file is read."""
 
     def flag(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
+        if name in OPTIONS and OPTIONS[name].kind == "size" and value.endswith("e9"):
+            value = f"{value.removesuffix('e9')}GB"
         known = FLAGS.get(name) or next(iter(OPTIONS[name].flags), None)
         if known is None:
             return f"-o {shlex.quote(f'{name}={value}')}"
