@@ -109,7 +109,8 @@ class Budget:
         if self.max_memory is not None and self.limit <= 0:
             raise InputError(
                 f"max_memory of {self.max_memory / MIB:.0f} MiB is less than the {self._program() / MIB:.0f} MiB "
-                f"of the program itself: give {ceil((self._program() + SMALLEST_ROOM) / MIB)} MiB or more"
+                f"of the program itself: give at least {ceil((self._program() + SMALLEST_ROOM) / MIB)} MiB, more for "
+                "large molecules"
             )
 
     def warnings(self) -> Sequence[str]:
