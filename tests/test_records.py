@@ -125,6 +125,13 @@ def test_error_estimates_are_within_a_factor_of_five() -> None:
     assert len(rows) >= 60 and sum(0.2 <= ratio <= 5 for ratio in ratios) >= 0.9 * len(rows)
 
 
+def test_error_estimates_with_diffuse_functions() -> None:
+    rows = record("error_estimates_diffuse")["molecules"].values()
+    ratios = [row["estimated_total"] / row["actual_total"] for row in rows]
+    assert len(rows) == 17 and sum(0.2 <= ratio <= 5 for ratio in ratios) >= 13
+    assert min(ratios) > 1 / 10 and max(ratios) < 25
+
+
 @pytest.mark.parametrize(
     "functional, level", [(functional, level) for functional in GRID for level in GRID[functional]]
 )
