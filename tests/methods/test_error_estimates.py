@@ -67,10 +67,18 @@ def test_nearly_dependent_functions_do_not_spoil_the_estimate() -> None:
     fitted = cuanto.energy(f"8\n\n{atoms}", "hf", "aug-cc-pvdz", backend="cpu")
     D_spq, S_pq = fitted.density, fitted.overlap
     assert abs(D_spq).max() > 100
-    small_spq = without_redundancy(D_spq, S_pq)
+    charges_a = fitted.molecule.nuclei.charges
+    small_spq = without_redundancy(D_spq, S_pq, fitted.basis, charges_a)
     assert abs(small_spq).max() < 2 and abs((small_spq * S_pq).sum() - 8) < 0.3
     assert 1e-7 < abs(fitted.errors["fitting"]) < 1e-4  # actually 2e-6
-    assert without_redundancy(small_spq, S_pq) is small_spq
+    assert without_redundancy(small_spq, S_pq, fitted.basis, charges_a) is small_spq
+
+
+def test_ordinary_densities_are_taken_as_they_are(water: Any) -> None:
+    anion = cuanto.energy("1\n\nH 0 0 0\n", "hf", "aug-cc-pvdz", charge=-1, backend="cpu")
+    for found in (water, anion):
+        density, charges_a = found.density, found.molecule.nuclei.charges
+        assert without_redundancy(density, found.overlap, found.basis, charges_a) is density
 
 
 def test_convergence_is_of_second_order() -> None:

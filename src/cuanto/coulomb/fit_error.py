@@ -44,8 +44,8 @@ EMPTY = 1e-3
 MAX_FUNCTIONS = 60
 """Largest number of functions of an atom; in larger sets those of the highest momenta, nearly empty, are left out."""
 
-MOST_ELECTRONS = 1.25
-"""Largest element of a density of normalised functions, relative to a full orbital, that is taken as it is."""
+MOST_ELECTRONS = 1.3
+"""Net population of an atom, relative to its nuclear charge, above which coefficients cancel between atoms."""
 REDUNDANT = 0.03
 """Overlap eigenvalue of combinations of functions that keep half of their coefficients in `without_redundancy`."""
 COULOMB_FACTOR, EXCHANGE_FACTOR = 0.8, 1.3
@@ -78,15 +78,18 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
     return COULOMB_FACTOR * coulomb, EXCHANGE_FACTOR * of_exchange
 
 
-def without_redundancy(D_spq: Array, S_pq: Array) -> Array:
-    """The densities themselves, or similar ones with small coefficients if theirs are large.
+def without_redundancy(D_spq: Array, S_pq: Array, basis: Basis, charges_a: Ints) -> Array:
+    """The densities themselves, or similar ones with small coefficients if theirs are large; `charges_a` of nuclei.
 
     T = (S + e)^-1 S divides coefficients of combinations of functions by 1 + e/s, where s is their overlap
     eigenvalue: orbitals change by a few per cent, because redundant combinations add little to them.
     """
-    full = 2.0 / len(D_spq)
-    largest = float((np.diagonal(D_spq, axis1=1, axis2=2) * np.diagonal(S_pq)).max())
-    if largest <= MOST_ELECTRONS * full:
+    for atom, charge in enumerate(charges_a):
+        p = np.flatnonzero(basis.function_atoms == atom)
+        block = p[:, None], p
+        if float((D_spq[:, *block].sum(axis=0) * S_pq[block]).sum()) > MOST_ELECTRONS * charge + 1.0:
+            break
+    else:
         return D_spq
     T = np.linalg.solve(S_pq + REDUNDANT * np.eye(len(S_pq)), S_pq)
     return np.asarray(T @ D_spq @ T.T)

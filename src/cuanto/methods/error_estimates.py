@@ -106,7 +106,8 @@ def _add(one: float, other: float) -> float:
 def _fitting(result: GaussianResult, model: Model) -> float:
     aux, functional = result.auxbasis, model.functional
     assert aux is not None
-    D_spq, fitted_exchange = without_redundancy(result.density, result.overlap), result.fitting == "jk"
+    charges_a, fitted_exchange = result.molecule.nuclei.charges, result.fitting == "jk"
+    D_spq = without_redundancy(result.density, result.overlap, result.basis, charges_a)
     coulomb, exchange = fit_errors(result.basis, aux, D_spq, fitted_exchange and bool(functional.exact_exchange), None)
     exchange *= functional.exact_exchange
     separation = functional.range_separation
