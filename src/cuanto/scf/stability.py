@@ -44,7 +44,7 @@ SAME_ENERGY = 1e-7
 MANY_ROTATIONS = 10_000
 """Smallest number of rotations for which it is worth testing first whether a state is certainly a minimum."""
 MAX_DOUBT = 0.01
-"""Probability that a negative curvature is missed, for the least favourable of all Hessians."""
+"""Probability that a negative curvature is missed, for the least favourable of all Hessians in orthonormal functions."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
 """Norms of the rotations by which an unstable state is left, tried until one lowers the energy."""
 
@@ -115,8 +115,9 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
     not depend on the size. The probability that the lowest Ritz value of n x n P after k products is above the lowest
     eigenvalue by more than a fraction t of the width of the spectrum is below 1.648 sqrt(n) exp(-(2k - 1) sqrt(t)):
     J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. This holds for
-    uniformly distributed vectors; with functions that overlap, `Hessian.random` gives only similar ones. The width is
-    estimated as the largest Ritz value. Single precision is enough, because curvatures close to zero are left to
+    uniformly distributed vectors; with functions that overlap, the part of `Hessian.random` along low modes is smaller
+    and the probability larger, by up to two orders of magnitude with diffuse functions. The width is estimated as the
+    largest Ritz value. Single precision is enough, because curvatures close to zero are left to
     `lowest_mode`.
     """
     if rotation_count(problem.orbital_occupations(state.n_sm)) < MANY_ROTATIONS:
