@@ -44,7 +44,7 @@ SAME_ENERGY = 1e-7
 MANY_ROTATIONS = 10_000
 """Smallest number of rotations for which it is worth testing first whether a state is certainly a minimum."""
 MAX_DOUBT = 0.01
-"""Probability that a negative curvature is missed, for the least favourable of all Hessians in orthonormal functions."""
+"""Probability that a negative curvature is missed, for the least favourable Hessian in orthonormal functions."""
 ESCAPE_NORMS = (0.3, 0.1, 0.03)
 """Norms of the rotations by which an unstable state is left, tried until one lowers the energy."""
 
