@@ -7,7 +7,7 @@
 The estimators were developed, and their few factors chosen, with the molecules of --set calibration. Those of --set
 validation (the default) were not used for that: organic molecules from SMILES (RDKit), and molecules of the
 semiempirical references (tests/data/nddo_elements.json). Methods and bases alternate. Those of --set diffuse have
-diffuse functions, which are nearly dependent in the larger molecules; one constant was chosen by them.
+diffuse functions, which are nearly dependent in the larger molecules; one constant was chosen with them.
 
 Actual errors are those of the energy of the converged density, which is stationary: J and K from four-centre integrals,
 and the functional on 120 radial shells of 974 points without pruning. The processor time of all estimates is compared

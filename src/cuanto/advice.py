@@ -47,7 +47,7 @@ ADVICE = {
     **dict.fromkeys(("unrestricted", "uhf", "uks"), _UNRESTRICTED),
     **dict.fromkeys(("functional", "xc", "theory"), "give the functional as the method, such as method='pbe0'"),
     **dict.fromkeys(("basisset", "bas"), "give the basis as basis='def2-svp'"),
-    **dict.fromkeys(("memory", "mem"), "give the limit of the memory as max_memory=4e9"),
+    **dict.fromkeys(("memory", "mem"), "limit the memory, for example to 4 GB, with max_memory=4e9"),
     **dict.fromkeys(("gpu", "cuda", "device"), "choose the device with backend='cuda' or backend='cpu'"),
     **dict.fromkeys(("opt", "optimize"), "use cuanto.optimize, on the command line `cuanto optimize`"),
     **dict.fromkeys(

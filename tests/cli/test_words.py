@@ -43,7 +43,7 @@ def cuanto(*arguments: str) -> int:
         ("--spin", "--multiplicity"),
         ("--solvent", "-o 'point_charges=[[-0.8, 0.4], [[0, 0, 5], [0, 1, 6]]]'"),
         ("--functional", "-m pbe0"),
-        ("--mem", "give the limit of the memory as --max-memory 4GB; see"),
+        ("--mem", "limit the memory, for example to 4 GB, with --max-memory 4GB; see"),
         ("--opt", "`cuanto optimize`"),
         ("--d3", "-m b3lyp-d4"),
         ("--d3bj", "-m b3lyp-d4"),

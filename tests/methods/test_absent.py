@@ -45,8 +45,8 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("pbesol", "`cuanto functionals` lists the available ones"),
         ("b3lyp-d", "name its damping"),
         *(
-            (name, "no dispersion correction for semiempirical methods: use pm6")
-            for name in ("pm6-d3", "PM6-D", "upm6-d3h4", "am1-d3bj")
+            (name, "no dispersion corrections or d variants of semiempirical methods: use pm6")
+            for name in ("pm6-d3", "rpm6-d3", "mndo-d", "PM6-D", "upm6-d3h4", "am1-d3bj")
         ),
         *((name, "use pm6, rm1 or am1") for name in ("pm7-d3", "om2-d3")),
         ("gfn2-xtb-d4", "use mndo, am1, pm3, pm6 or rm1"),

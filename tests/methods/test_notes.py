@@ -8,7 +8,8 @@ import pytest
 
 import cuanto
 from cuanto.basis import exchange
-from cuanto.errors import MissingDependencyError
+from cuanto.errors import InputError, MissingDependencyError
+from cuanto.report import report_html
 
 H2 = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 CPU: dict[str, Any] = {"backend": "cpu"}
@@ -43,8 +44,16 @@ def test_universal_sets_for_heavy_elements_with_all_electrons() -> None:
     wrong = cuanto.energy(molecule, "hf", "sto-3g", auxbasis="def2-universal-jkfit", **CPU)
     assert any("assume core potentials, but I has all electrons: leave out auxbasis" in note for note in wrong.notes)
     assert "WARNING: the estimated error of fitting is" in str(wrong)
+    assert "WARNING: the estimated error of fitting is" in report_html(wrong)
     right = cuanto.energy(molecule, "hf", "def2-svp", auxbasis="def2-universal-jkfit", **CPU)
     assert not any(note.startswith("WARNING") for note in right.notes) and "WARNING" not in str(right)
+
+
+@pytest.mark.parametrize("name", ["cc-pvdz-jkfit", "cc-pvtz-rifit"])
+@pytest.mark.parametrize("options", [{"basis": "def2-svp", "auxbasis": ""}, {"basis": ""}])
+def test_auxiliary_sets_without_an_element(name: str, options: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"auxiliary set '.*' has no functions for Au: leave out auxbasis"):
+        cuanto.energy("2\n\nAu 0 0 0\nH 0 0 1.52\n", "hf", **{key: value or name for key, value in options.items()})
 
 
 def test_suitable_sets() -> None:

@@ -101,7 +101,15 @@ def test_extended_xyz_with_usual_columns() -> None:
     "comment",
     [
         *("units=A", "units=Å", "unit=Ångström", "Units='angstrom'", "# cell{atomic_unit} Traj: positions{angstrom}"),
-        *("energy=-76 unit=eV", "unit=hartree", "Units=kcal/mol", "units=metal", "unit=au/fs", "unit=pmol"),
+        *(
+            "energy=-76 unit=eV",
+            "unit=hartree",
+            "Units=kcal/mol",
+            "units=metal",
+            "unit=au/fs",
+            "unit=a.u./fs",
+            "unit=pmol",
+        ),
     ],
 )
 def test_angstrom_and_units_of_other_quantities(comment: str) -> None:

@@ -32,7 +32,7 @@ KINDS = ("jk", "j")
 _UNIVERSAL = "def2-universal-jkfit"
 """Also used for J alone. def2-universal-JFIT is smaller, but its errors are five times as large, 2.1e-4 instead of 4e-5
 Hartree (medians of seven molecules, PBE/def2-SVP; tests/methods/test_error_estimates.py)."""
-UNIVERSAL_LAST_ELEMENT = 36
+_UNIVERSAL_LAST_ELEMENT = 36
 """Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
 _CORRELATION_CONSISTENT = re.compile(
@@ -83,8 +83,7 @@ def _for_element(orbital_basis: Basis, symbol: str, kind: str, generate: bool) -
     made_for = _family_set(orbital_basis.sources.get(symbol, ""), kind)
     largest = max(shell.l for shell in shells)
     candidates = [made_for] if made_for else []
-    light = ATOMIC_NUMBERS[symbol] <= UNIVERSAL_LAST_ELEMENT
-    if largest <= _UNIVERSAL_LARGEST_L and (light or has_core_potential(orbital_basis, symbol)):
+    if largest <= _UNIVERSAL_LARGEST_L and universal_suits(orbital_basis, symbol):
         candidates.append(_UNIVERSAL)
     for candidate in () if generate else candidates:
         found = library.find(candidate, symbol)
@@ -108,7 +107,13 @@ def _family_set(orbital: str, kind: str) -> str | None:
     return exchange.auxiliary_of(orbital, f"{kind}fit")
 
 
-def has_core_potential(basis: Basis, symbol: str) -> bool:
+def universal_suits(orbital_basis: Basis, symbol: str) -> bool:
+    """Whether the universal sets are for the electrons of an element: beyond krypton those outside a potential."""
+    light = ATOMIC_NUMBERS.get(symbol, 0) <= _UNIVERSAL_LAST_ELEMENT
+    return light or _has_core_potential(orbital_basis, symbol)
+
+
+def _has_core_potential(basis: Basis, symbol: str) -> bool:
     """Whether the functions of an element were made for a core potential, which its ghosts do not have."""
     if any(s == symbol and potential for s, potential in zip(basis.symbols, basis.core_potentials, strict=True)):
         return True

@@ -55,7 +55,7 @@ def knows(name: str) -> bool:
 
 
 def role_of(name: str) -> str | None:
-    """Role of a set in the Basis Set Exchange, such as 'orbital' or 'jkfit'; None if that does not know the set or
+    """Role of a set in the Basis Set Exchange, such as 'orbital' or 'jkfit'; None if it does not have the set or
     is not installed."""
     try:
         entry = _catalogue().get(_key(name))

@@ -141,11 +141,10 @@ def _shipped(name: str) -> dict[str, ElementTable]:
 def _lacking_error(name: str, lacking: list[str], symbols: list[str], relativistic: bool) -> InputError:
     if not (_shipped(name) or exchange.knows(name)):
         return exchange.unknown_basis(name, shipped_names())
-    if exchange.role_of(name) in exchange.FITTING_ROLES:
-        generated = ",".join(f"{symbol}=autoaux" for symbol in lacking)
+    if "jkfit" in name.lower() or exchange.role_of(name) in exchange.FITTING_ROLES:
         return InputError(
-            f"fitting set {quote(name)} has no functions for {', '.join(lacking)}: leave out auxbasis, "
-            f"or give auxbasis='{generated},default={name}'"
+            f"auxiliary set {quote(name)} has no functions for {', '.join(lacking)}: leave out auxbasis to have a set "
+            "chosen for every element; as orbital basis, give one such as def2-svp"
         )
     message = f"basis {quote(name)} has no functions for {', '.join(lacking)}"
     others = advice.alternatives(name, symbols, lacking, relativistic)

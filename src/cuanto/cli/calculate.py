@@ -194,9 +194,11 @@ def _calculate(console: Console, source: Source, job: Job, outputs: Mapping[str,
             result = _solve(request, table, checkpoint, job, model.gradient)
     write_files(result, outputs, source, model.driver)
     if job.quiet:
+        from cuanto.methods.summary import error_warnings
+
         verdict = "" if result.converged else ", NOT converged"
         print_text(console, f"{source.label} {result.energy:.9f} Hartree{verdict}")
-        print_remarks(source.label, result.notes)
+        print_remarks(source.label, (*result.notes, *error_warnings(result)))
     else:
         print_summary(console, result, model.driver)
     return result

@@ -166,7 +166,7 @@ def count(number: int, what: str) -> str:
 
 def _lines(result: Result, driver: str) -> Iterator[str]:
     """Lines below the table."""
-    from cuanto.methods.summary import fitting_line, fitting_warning, property_lines
+    from cuanto.methods.summary import error_warnings, fitting_line, property_lines
 
     if driver == "gradient":
         yield "gradient / (Hartree/Bohr):"
@@ -174,7 +174,9 @@ def _lines(result: Result, driver: str) -> Iterator[str]:
             yield f"{k:5d} {symbol:<4s}" + "".join(f"{value:z16.9f}" for value in row)
         for k, row in enumerate(getattr(result, "charges_gradient", ()), start=1):
             yield f"{k:5d} charge" + "".join(f"{value:z16.9f}" for value in row)[2:]
-    yield from filter(None, (fitting_line(result), fitting_warning(result)))
+    if line := fitting_line(result):
+        yield line
+    yield from error_warnings(result)
     yield from property_lines(result)
     if not logger.isEnabledFor(logging.INFO):
         return

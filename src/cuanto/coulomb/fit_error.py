@@ -44,8 +44,9 @@ EMPTY = 1e-3
 MAX_FUNCTIONS = 60
 """Largest number of functions of an atom; in larger sets those of the highest momenta, nearly empty, are left out."""
 
-MOST_ELECTRONS = 1.3
-"""Net population of an atom, relative to its nuclear charge, above which coefficients cancel between atoms."""
+MOST_ELECTRONS, SPARE_ELECTRONS = 1.3, 1.0
+"""Net population of an atom, as a multiple of its effective nuclear charge and a number of electrons more (for anions
+and ghosts), above which coefficients are taken to cancel between atoms."""
 REDUNDANT = 0.03
 """Overlap eigenvalue of combinations of functions that keep half of their coefficients in `without_redundancy`."""
 COULOMB_FACTOR, EXCHANGE_FACTOR = 0.8, 1.3
@@ -79,20 +80,23 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
 
 
 def without_redundancy(D_spq: Array, S_pq: Array, basis: Basis, charges_a: Ints) -> Array:
-    """The densities themselves, or similar ones with small coefficients if theirs are large; `charges_a` of nuclei.
+    """The densities themselves, or similar ones with small coefficients if theirs are large.
 
     T = (S + e)^-1 S divides coefficients of combinations of functions by 1 + e/s, where s is their overlap
-    eigenvalue: orbitals change by a few per cent, because redundant combinations add little to them.
+    eigenvalue: orbitals change by a few per cent, because redundant combinations add little to them. `charges_a`:
+    effective charges of the nuclei.
     """
-    for atom, charge in enumerate(charges_a):
-        p = np.flatnonzero(basis.function_atoms == atom)
-        block = p[:, None], p
-        if float((D_spq[:, *block].sum(axis=0) * S_pq[block]).sum()) > MOST_ELECTRONS * charge + 1.0:
-            break
-    else:
+    if (_net_populations(D_spq, S_pq, basis) <= MOST_ELECTRONS * charges_a + SPARE_ELECTRONS).all():
         return D_spq
     T = np.linalg.solve(S_pq + REDUNDANT * np.eye(len(S_pq)), S_pq)
     return np.asarray(T @ D_spq @ T.T)
+
+
+def _net_populations(D_spq: Array, S_pq: Array, basis: Basis) -> Array:
+    """Electrons in products of functions of the same atom, for every atom."""
+    functions = [np.flatnonzero(basis.function_atoms == atom) for atom in range(len(basis.R_ax))]
+    blocks = [(p[:, None], p) for p in functions]
+    return np.array([(D_spq[:, *block].sum(axis=0) * S_pq[block]).sum() for block in blocks])
 
 
 def _largest_set(shells: Sequence[Shell]) -> tuple[list[Shell], Ints]:

@@ -42,10 +42,10 @@ ABSENT = (
         "it is a different parametrisation of the functional; use wb97x, or b3lyp-d3bj or b3lyp-d4",
     ),
     (r"(gfn[012]-?xtb|gfn-?ff|xtb|dftb3?|ani-?2?x?|aimnet2?)(-d.*)?", "use mndo, am1, pm3, pm6 or rm1"),
-    (r"u?(pm7|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)(-d.*)?", "use pm6, rm1 or am1"),
+    (r"[ur]?(pm7|om[123]|odm[23]|indo/?[12s]?|zindo.*|cndo/?2?|msindo)(-d.*)?", "use pm6, rm1 or am1"),
     (
-        r"u?(mndo|am1|pm[36]|rm1)-d.*",
-        "cuanto has no dispersion correction for semiempirical methods: use pm6, rm1 or am1",
+        r"[ur]?(mndo|am1|pm[36]|rm1)-d.*",
+        "cuanto has no dispersion corrections or d variants of semiempirical methods: use pm6, rm1 or am1",
     ),
     (r".*-(v|nl|vv10|rvv10)", f"non-local correlation (VV10); {DAMPING}"),
     (r".*-3c", f"composite methods; {DAMPING}, for example r2scan-d4"),

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from cuanto.basis import Basis, exchange
-from cuanto.basis.auxiliary import UNIVERSAL_LAST_ELEMENT, has_core_potential
+from cuanto.basis.auxiliary import universal_suits
 from cuanto.system import Molecule
-from cuanto.system.elements import ATOMIC_NUMBERS
 
 AUXILIARY_NAME = re.compile(r"fit|admm|optri")
 """What the names of auxiliary sets contain; others are not looked up, because that takes half a second."""
@@ -51,5 +50,4 @@ def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterato
 def _lacks_potential(basis: Basis, auxbasis: Basis, symbol: str) -> bool:
     """Whether the fitting set of an element assumes a core potential that the orbital basis does not have."""
     universal = auxbasis.sources.get(symbol, "").lower().startswith("def2-universal")
-    heavy = ATOMIC_NUMBERS.get(symbol, 0) > UNIVERSAL_LAST_ELEMENT
-    return universal and heavy and not has_core_potential(basis, symbol)
+    return universal and not universal_suits(basis, symbol)

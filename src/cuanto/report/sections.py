@@ -9,7 +9,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.methods import GaussianResult, Result
-from cuanto.methods.summary import charge_columns, moment_lines, property_or_none
+from cuanto.methods.summary import charge_columns, error_warnings, moment_lines, property_or_none
 from cuanto.report import figures, reproduce
 from cuanto.report.markup import Markup, headed_table, join, number, seconds, tag
 from cuanto.report.motion import Motion
@@ -296,7 +296,7 @@ def _errors(result: Result) -> tuple[Markup, ...]:
 
 
 def _notes(result: Result, motion: Motion) -> tuple[Markup, ...]:
-    lines = [*result.notes, *(() if motion.vibrations is None else motion.vibrations.notes)]
+    lines = [*result.notes, *error_warnings(result), *(() if motion.vibrations is None else motion.vibrations.notes)]
     if (dipole := property_or_none(result, "dipole_debye")) is not None:
         x, y, z = (number(value, 4) for value in dipole)
         about = ", about the centre of mass" if result.molecule.charge else ""

@@ -24,7 +24,7 @@ from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 SMALLEST_NORM = 1e-6
 """Smallest squared norm of projected orbitals that are orthonormalised."""
 SUFFICIENT_NORM = 0.5
-"""Squared norm above which orbitals are projected from where the molecule was."""
+"""Smallest squared norm with which orbitals that are projected from the old positions are taken at once."""
 GUESSES = ("sad", "core")
 
 
@@ -175,10 +175,10 @@ def same_functions(orbitals: Orbitals, basis: Basis, problem: Problem, S_pq: Any
 
 
 def _project(C_pi: Array, origin: Basis, basis: Basis, backend: Backend) -> Array:
-    """Orthonormal orbitals of another basis or geometry in this basis.
+    """Project orbitals of another basis or geometry onto this basis, and orthonormalise them.
 
-    Where the molecule has moved too far for a projection, the functions of the other basis move with their atoms,
-    unless less is left of the orbitals then.
+    They are projected from where the atoms were; if too little is left of one of them, also with its functions moved
+    along with the atoms, and the better projection is used.
     """
     best, smallest = C_pi, SMALLEST_NORM
     for source in (origin, origin.moved_to(basis.R_ax)):

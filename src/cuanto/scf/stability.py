@@ -115,8 +115,8 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
     not depend on the size. The probability that the lowest Ritz value of n x n P after k products is above the lowest
     eigenvalue by more than a fraction t of the width of the spectrum is below 1.648 sqrt(n) exp(-(2k - 1) sqrt(t)):
     J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. This holds for
-    uniformly distributed vectors; with functions that overlap, the part of `Hessian.random` along low modes is smaller
-    and the probability larger, by up to two orders of magnitude with diffuse functions. The width is estimated as the
+    uniformly distributed vectors; where functions overlap, the part of `Hessian.random` along low modes is smaller and
+    the probability larger, so that with diffuse functions `MAX_DOUBT` is not a bound. The width is estimated as the
     largest Ritz value. Single precision is enough, because curvatures close to zero are left to
     `lowest_mode`.
     """

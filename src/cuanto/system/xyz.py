@@ -20,7 +20,7 @@ _WITHOUT_EQUALS_SIGN = {
 _TWO_NUMBERS = re.compile(r"\s*([+-]?\d)\s+([1-9])\s*")
 _OTHER_LENGTHS = re.compile(
     r"\b(?:units?\s*=\s*[\"']?|positions\{)"
-    r"(?:bohrs?|a\.?u\.?|atomic(?:[ _-]?units?)?|nm|pm|(?:nano|pico)met(?:er|re)s?)(?![\w/*^])[\"'}]?",
+    r"(?:bohrs?|a\.?u\.?|atomic(?:[ _-]?units?)?|nm|pm|(?:nano|pico)met(?:er|re)s?)(?!\.?[\w/*^]|[ -]units?/)[\"'}]?",
     re.IGNORECASE,
 )
 """A unit of length other than Angstrom, in the notation of i-PI as well; `unit=eV` is about something else."""
