@@ -89,10 +89,10 @@ class Option:
             if self.kind == "switch" and (hasattr(value, "__len__") or value not in (True, False)):
                 raise InputError(f"{name} must be true or false, not {value!r}")
             if self.kind == "size" and not (_is_number(value) and value > 0):
-                raise InputError(f"{name} must be a positive number of bytes, not {value!r}")
+                raise InputError(f"{name} must be a positive number of bytes, not {_shown(value)}")
             if self.kind in ("number", "integer"):
                 if not _is_number(value):
-                    raise InputError(f"{name} must be a number, not {value!r}")
+                    raise InputError(f"{name} must be a number, not {_shown(value)}")
                 if not self.low <= value <= self.high:
                     raise InputError(f"{name} is {value:g}: give a number from {self.low:g} to {self.high:g}")
                 if self.kind == "integer" and value != int(value):
@@ -100,8 +100,18 @@ class Option:
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a finite number; NumPy scalars are, booleans are not."""
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    """Whether it is a finite number that a float can hold; NumPy scalars are, booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # of an integer
+        return False
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def option(default: Any, kind: str, help: str, scope: Scope = ALL_METHODS, **about: Any) -> Any:

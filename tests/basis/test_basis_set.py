@@ -280,6 +280,7 @@ BAD_FILES = {
     "gaussian row": ("H 0\nS 1 1.0\n1.0 1.0 1.0\n", "line 3: expected an exponent and 1 coefficient"),
     "gaussian count": ("H 0\nS many 1.0\n", "line 2: expected 'shelltype count scale'"),
     "gaussian scale": ("H 0\nS 1 -1.0\n", "line 2: scale factors"),
+    "gaussian large scale": ("H 0\nS 1 1e200\n1.0 1.0\n", "line 3: exponents from inf to inf"),
     "gaussian twice": ("H 0\nS 1\n1 1\n****\nH 0\nS 1\n1 1\n****\n", "line 6: H is defined a second time"),
     "gaussian nothing": ("****\nS 1 1.0\n", "line 2: expected 'element 0'"),
     "json": ("{", "not valid JSON: .*line 1"),

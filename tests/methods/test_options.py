@@ -116,6 +116,14 @@ def test_numpy_numbers_are_accepted() -> None:
             ScfOptions(max_iterations=wrong)
 
 
+def test_integers_beyond_the_range_of_floats_are_refused() -> None:
+    for name in ("seed", "smearing"):
+        with pytest.raises(InputError, match=rf"^{name} must be a number, not 7777.*\.\.\.$"):
+            ScfOptions(**{name: int("7" * 400)})
+    with pytest.raises(InputError, match=r"^max_memory must be a positive number of bytes, not 7777.*\.\.\.$"):
+        CalculationOptions(max_memory=int("7" * 400))
+
+
 def test_errors_name_file_and_option(tmp_path: Path) -> None:
     """The option is named once, whether its message begins with it or not."""
     for given, line in (({"fitting": "k"}, "a: fitting: unknown fitting 'k'"), ({"damping": 2}, "a: damping is 2")):

@@ -135,9 +135,10 @@ def test_the_quadrupole_moment_and_bond_orders_are_printed() -> None:
     assert not lines[0].startswith("quadrupole") and "Wiberg bond orders of at least 0.3:" in lines
 
 
-def test_properties_without_memory_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [MemoryError, np.linalg.LinAlgError])
+def test_properties_that_cannot_be_computed_are_left_out(error: type, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: Any) -> None:
-        raise MemoryError
+        raise error
 
     found = compute("hf", "def2-svp")
     monkeypatch.setattr(properties, "hirshfeld", fail)

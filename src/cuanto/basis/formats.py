@@ -226,7 +226,7 @@ class _Gaussian94(_Reader):
         values = parse_numbers(tokens)
         if len(values) != 1 + len(self.ls):
             raise InputError(f"expected an exponent and {len(self.ls)} coefficient(s), found {len(values)} numbers")
-        values[0] *= self.scale**2
+        values[0] *= self.scale * self.scale  # infinite rather than an OverflowError
         self.rows.append(values)
         self.remaining -= 1
         if not self.remaining:

@@ -7,6 +7,8 @@ from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from numpy.linalg import LinAlgError
+
 from cuanto.arrays import Array
 from cuanto.errors import REMARKS, CuantoError, InputError
 from cuanto.units import HARTREE_IN_EV, QUADRUPOLE_IN_DEBYE_ANGSTROM
@@ -69,10 +71,10 @@ def property_lines(result: Result) -> Iterator[str]:
 
 
 def property_or_none(result: Result, name: str) -> Any:
-    """A property of the result; None if a file lacks it, or if there is no memory to compute it."""
+    """A property of the result; None if a file lacks it, or if it cannot be computed from what the file has."""
     try:
         return getattr(result, name, None)
-    except (CuantoError, MemoryError):
+    except (CuantoError, MemoryError, LinAlgError):
         return None
 
 
