@@ -27,6 +27,9 @@ from cuanto.scf.state import State
 FLAT_CURVATURE = 2e-6
 """Hartree: smaller curvatures belong to rotations between degenerate states (such as all electrons of an atom turned
 together), which do not change the energy."""
+FLAT_GRADIENT = 1e-5
+"""Gradient along flat directions that does not prevent convergence, whatever the tolerance. The quadrature makes them
+uneven: the energy of an open shell depends a little on its direction."""
 FIRST_RADIUS, MAX_RADIUS, MIN_RADIUS = 0.3, 1.0, 1e-7
 """Trust radius (largest norm of the angles of a step): initial and largest value, and that below which to give up."""
 GOOD_RATIO, POOR_RATIO = 0.75, 0.25
@@ -35,17 +38,21 @@ FORCING = 0.1
 """Largest residual of Newton's equations, relative to the gradient; near the minimum it shrinks with the gradient."""
 MAX_VECTORS = 25
 """Largest number of vectors on which the Hessian of a state acts."""
+TINY = 1e-100
+"""What a norm of zero is replaced by as a divisor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """A step: angles `x` between all pairs of blocks of different occupation (`rotations.splits`) and their norm, the
-    predicted decrease of the energy (`gain`, Hartree), and the change of the density."""
+    predicted decrease of the energy (`gain`, Hartree), the change of the density, and the fraction of the gradient that
+    is `steep`: along directions that are not flat within the error of the quadrature."""
 
     x: Array
     norm: float
     gain: float
     change_spq: Any
+    steep: float
 
 
 def minimise(problem: Problem, start: tuple[Any, Any], criteria: Criteria, max_iterations: int) -> Iterator[State]:
@@ -93,7 +100,9 @@ class _Newton:
             self.proposal = self._propose()
         step = self.proposal
         settled = step.gain < self.criteria.energy and self.criteria.keeps_dipole(step.change_spq)
-        converged = settled and state.gradient < self.criteria.gradient
+        tolerance = self.criteria.gradient
+        small = step.steep * state.gradient < tolerance and state.gradient < max(tolerance, FLAT_GRADIENT)
+        converged = settled and small
         return replace(current, state=replace(state, converged=converged))
 
     def advance(self, current: Evaluation) -> Any | None:
@@ -144,7 +153,9 @@ class _Newton:
                 break
         gain = -2.0 * hessian.capacity * float(slopes @ y + 0.5 * y @ (values * y))
         x = y @ vectors
-        return Proposal(x, float(np.linalg.norm(x)), gain, hessian.change(x))
+        flat_slopes = slopes[np.abs(values) <= max(FLAT_CURVATURE, hessian.error)]
+        steep = np.sqrt(max(0.0, 1.0 - float(flat_slopes @ flat_slopes) / max(size, TINY) ** 2))
+        return Proposal(x, float(np.linalg.norm(x)), gain, hessian.change(x), steep)
 
 
 def _step(values: Array, slopes: Array, radius: float, flat: float) -> tuple[Array, float]:
