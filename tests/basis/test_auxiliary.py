@@ -4,6 +4,7 @@ import basis_set_exchange as bse
 import pytest
 from pyscf import gto
 
+import cuanto
 from cuanto.basis import Basis, auxiliary_basis, fitting_basis, library
 from cuanto.basis.auxiliary import _as_table
 from cuanto.basis.exchange import automatic_auxiliary
@@ -91,6 +92,18 @@ def test_gaps_are_filled_element_by_element() -> None:
     assert fitting.name == "I: autoaux, H: def2-universal-jkfit"
     large = atoms("C")
     assert auxiliary_basis(Basis("pc-4", large), large).name == "autoaux"
+
+
+@pytest.mark.parametrize("name", ["cc-pvdz", "aug-cc-pvdz"])
+@pytest.mark.parametrize("symbol", ["Ga", "Br"])
+def test_double_zeta_sets_have_tight_functions_for_3d_orbitals(name: str, symbol: str) -> None:
+    """With the double-zeta fitting set the error is 0.5 to 0.7 Hartree."""
+    molecule = f"2\n\n{symbol} 0 0 0\nH 0 0 1.5\n"
+    fitted, exact = (cuanto.energy(molecule, "hf", name, fitting=fitting, backend="cpu") for fitting in ("jk", "none"))
+    assert abs(fitted.energy - exact.energy) < 5e-5
+    prefix = name.removesuffix("cc-pvdz")
+    assert fitted.auxbasis is not None
+    assert fitted.auxbasis.name == f"{symbol}: {prefix}cc-pvtz-jkfit, H: {prefix}cc-pvdz-jkfit"
 
 
 def test_choice_by_element_has_fitting_sets_by_element() -> None:

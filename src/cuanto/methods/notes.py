@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -49,5 +50,6 @@ def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterato
 
 def _lacks_potential(basis: Basis, auxbasis: Basis, symbol: str) -> bool:
     """Whether the fitting set of an element assumes a core potential that the orbital basis does not have."""
-    universal = auxbasis.sources.get(symbol, "").lower().startswith("def2-universal")
+    source = auxbasis.sources.get(symbol, "")  # a name or a file
+    universal = os.path.basename(source).lower().startswith("def2-universal")
     return universal and not universal_suits(basis, symbol)

@@ -143,8 +143,8 @@ def error_warnings(result: Result) -> Iterator[str]:
     """A warning of a large error of fitting, by its estimate."""
     error = abs(result.errors.get("fitting", 0.0))
     if error >= LARGE_FITTING_ERROR * result.molecule.natom:
-        size = f"the estimated error of fitting is {error:.0e} Hartree"
-        yield f"WARNING: {size}: leave out auxbasis, or use fitting='none'"
+        other = "give auxbasis='autoaux'" if result.keywords.get("auxbasis") is None else "leave out auxbasis"
+        yield f"WARNING: the estimated error of fitting is {error:.0e} Hartree: {other}, or use fitting='none'"
 
 
 def summary_text(result: Result) -> str:
