@@ -412,6 +412,10 @@ def test_commands(schema: dict[str, Any], tmp_path: Path) -> None:
         )
     done = runner.invoke(app, ["report", str(tmp_path / "w.json"), "--out", str(tmp_path / "w.json")])
     assert "would overwrite the input" in str(done.exception)
+    for command in ("report", "cube"):
+        for folder in ("/", ".", ""):
+            error = runner.invoke(app, [command, folder]).exception
+            assert isinstance(error, InputError) and "is a folder: give the file of a result" in str(error)
 
 
 def test_spins_have_names_of_their_own(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cuanto.cli.arguments import Verbose, examples
 from cuanto.cli.lines import print_text
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.files import require_writable
 
 EXAMPLES = examples(
@@ -43,13 +43,19 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Write an HTML report about a result: molecule, orbitals, convergence and timings."""
-    path = out if out is not None else result.with_suffix(".html")
+    path = out if out is not None else _beside(result, ".html")
     require_writable(path, result)
     from cuanto.report import write_report
 
     write_report(path, result)
     text = f"wrote {path} ({path.stat().st_size / 1024:.0f} KiB); open it in a browser"
     print_text(Console(highlight=False), text)
+
+
+def _beside(result: Path, ending: str) -> Path:
+    """A file in the folder of the result, named after it."""
+    require(result.name, f"'{result}' is a folder: give the file of a result")
+    return result.with_name(f"{result.stem}{ending}")
 
 
 def cube(
@@ -77,7 +83,7 @@ def cube(
     if beta and name in writers:
         raise InputError(f"{name} is computed from all electrons: leave out --beta, or choose an orbital")
     label = safe_label(name + "_beta" * beta)
-    path = out if out is not None else result.with_name(f"{result.stem}_{label}.cube")
+    path = out if out is not None else _beside(result, f"_{label}.cube")
     require_writable(path, result)
     with errors_about(str(result)):
         computed = read(result)
