@@ -74,7 +74,7 @@ def auxiliary_basis(
 
 
 def is_generated(source: BasisSource) -> bool:
-    """Whether a fitting set of this name is generated from the orbital basis."""
+    """Whether this name stands for a fitting set that is generated from the orbital basis."""
     return isinstance(source, str) and source.strip().lower() == AUTOMATIC
 
 
@@ -120,7 +120,7 @@ def _with_tight_functions(name: str | None, symbol: str) -> str | None:
 
 
 def universal_suits(orbital_basis: Basis, symbol: str) -> bool:
-    """Whether the universal sets are for the electrons of an element: beyond krypton those outside a potential."""
+    """Whether the universal sets describe an element: beyond krypton only electrons outside a core potential."""
     light = ATOMIC_NUMBERS.get(symbol, 0) <= _UNIVERSAL_LAST_ELEMENT
     return light or _has_core_potential(orbital_basis, symbol)
 

@@ -78,7 +78,7 @@ def require_implemented(method: str) -> None:
 
 
 def _find(plain: str) -> tuple[str, str | None] | None:
-    """What to say about a missing method, and its functional if only the dispersion correction is missing."""
+    """Find the advice about a missing method, and its functional if only the dispersion correction is missing."""
     for pattern, advice in ABSENT:
         if found := re.fullmatch(pattern, plain):
             return advice, found.groupdict().get("functional")

@@ -11,7 +11,7 @@ from cuanto.basis.auxiliary import universal_suits
 from cuanto.system import Molecule
 
 AUXILIARY_NAME = re.compile(r"fit|admm|optri")
-"""What the names of auxiliary sets contain; others are not looked up, because that takes half a second."""
+"""Pattern in the names of auxiliary sets; others are not looked up, because that takes half a second."""
 
 
 def core_notes(molecule: Molecule, basis: Basis) -> Iterator[str]:

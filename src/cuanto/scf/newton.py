@@ -39,7 +39,7 @@ FORCING = 0.1
 MAX_VECTORS = 25
 """Largest number of vectors on which the Hessian of a state acts."""
 TINY = 1e-100
-"""What a norm of zero is replaced by as a divisor."""
+"""Divisor in place of a norm of zero."""
 
 
 @dataclass(frozen=True, eq=False)
