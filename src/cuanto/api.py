@@ -47,7 +47,7 @@ def energy(
     on_iteration: Callable[[State], object] | None = None,
     **options: Any,
 ) -> Result:
-    """Compute the energy and orbitals of a molecule, which may also be a file, `smiles:CCO` or ASE's Atoms.
+    """Compute the energy and orbitals of a molecule, also given as a file, atoms, `smiles:CCO` or ASE's Atoms.
 
     `charge` and `multiplicity`: None means those of the file, of Atoms or of the molecule, else 0 and the lowest one.
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).

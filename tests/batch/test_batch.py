@@ -26,7 +26,7 @@ from cuanto.batch import run as module
 from cuanto.batch.entry import Entry, entries_of, structures
 from cuanto.batch.evaluate import _row, evaluate
 from cuanto.batch.run import Batch, chunks
-from cuanto.batch.table import COLUMNS, Table, formula
+from cuanto.batch.table import COLUMNS, Table
 from cuanto.cli.main import app
 from cuanto.errors import CuantoError, InputError, MissingDependencyError
 from cuanto.interfaces.sources import Model
@@ -322,7 +322,7 @@ def test_tables_of_all_kinds_have_the_same_content(tmp_path: Path) -> None:
     assert json.loads(cells[0]["positions_bohr"]) == H2[0].R_ax.reshape(-1).tolist()
     for symbols, expected in (("H O C H Br", "CH2BrO"), ("O H H", "H2O"), ("O H Gh-C H", "H2O")):
         spread = [[0.0, 0.0, 4.0 * a] for a in range(len(symbols.split()))]
-        assert formula(cuanto.Molecule(symbols.split(), spread)) == expected
+        assert cuanto.Molecule(symbols.split(), spread).formula == expected
 
 
 def test_without_pyarrow_it_says_so_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -408,7 +408,10 @@ def test_paths_of_a_job_stay_as_they_are(folder_of_job: str) -> None:
         ('molecule = "things"', "'things' is a folder: name a file in it"),
         ('molecule = "kept.h5"', "is a checkpoint: give the file of the molecule, and this one as restart"),
         ('molecule = "a.traj"', "`ase convert a.traj a.xyz`"),
-        ('molecule = "elsewhere"', "does not exist; give an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"),
+        (
+            'molecule = "elsewhere"',
+            "(JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO",
+        ),
         ('molecule = ["h2.xyz", "h3.xyz"]\n[output]\njson = "a.json"', "json a.json would hold several results"),
     ],
 )

@@ -33,7 +33,7 @@ def test_a_calculation_takes_what_users_have(tmp_path: Path) -> None:
     assert len(cuanto.frequencies(path, "pm6", workers=0, **FAST).wavenumbers) == 3
     for wrong in (5, None, [text]):
         with pytest.raises(
-            InputError, match=r"is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO"
+            InputError, match=r"is not a molecule: give a cuanto.Molecule, the name of a file, atoms such as"
         ):
             cuanto.energy(wrong, "pm6")
     with pytest.raises(InputError, match=r"'missing.xyz' does not exist"):

@@ -19,7 +19,7 @@ SETS = [bse.get_basis("6-31g*", elements=["H", "F"], fmt=fmt) for fmt in ("nwche
 SETS += [bse.get_basis("def2-svp", elements=["H", "Ag"], fmt=fmt, header=False) for fmt in ("nwchem", "gaussian94")]
 
 
-@given(damaged([SHORT_XYZ, XYZ]))
+@given(damaged([SHORT_XYZ, XYZ, "0 1; H 0 0 0; F 0 0 0.9", "H 0 0 0\n\nGh-F, 0, 0, 0.9\nX 0 0 1"]))
 @example("1\n\nH 0 0 0\n\n\n2")
 @example("1\ncharge=--1\nH 0 0 0")
 @example("2\n\nH 0 0 0\nH 0 0 1e-320\n")

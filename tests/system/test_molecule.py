@@ -35,6 +35,24 @@ def test_water_from_string() -> None:
     assert water.R_ax[1, 1] == pytest.approx(0.757 / BOHR_IN_ANGSTROM, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "O 0 0 0.117; H 0 0.757 -0.469; H 0 -0.757 -0.469",
+        "O, 0, 0, 0.117\r\n\r\nx 9 9 9\r\n  H1 0 .757 -.469\r\n 1 0 -7.57D-1 -0.469\r\n",
+    ],
+)
+def test_atoms_without_header(text: str, tmp_path: Path) -> None:
+    expected, path = Molecule.from_string(WATER), tmp_path / "water.xyz"
+    for lines, charge, multiplicity in ((text, 0, 1), ("+1 2\n" + text, 1, 2)):
+        path.write_text(lines)
+        for found in (Molecule.of(lines), Molecule.of(path), Molecule.from_string(lines), Molecule.from_xyz(path)):
+            assert found.symbols == expected.symbols
+            assert np.array_equal(found.R_ax, expected.R_ax)
+            assert (found.charge, found.multiplicity) == (charge, multiplicity)
+    assert Molecule.of(text, charge=-1).charge == -1
+
+
 @pytest.mark.parametrize("path", sorted(GEOMETRIES.glob("*.xyz")), ids=lambda path: path.stem)
 def test_reference_geometries_against_pyscf(path: Path) -> None:
     molecule = Molecule.from_xyz(path)
@@ -130,7 +148,10 @@ def atoms(*lines: str, comment: str = "") -> str:
 BAD_TEXTS = {
     "empty": ("", "is empty"),
     "blank": (" \n\n", "is empty"),
-    "no count": ("O 0 0 0\n", "line 1: expected the number of atoms, found 'O 0 0 0'"),
+    "no count": ("water\nO 0 0 0\n", "line 1: expected the number of atoms, found 'water'"),
+    "atom of a list": ("O 0 0 0; H 0 0\n", "xyz, atom 2: expected 'element x y z', found 'H 0 0'"),
+    "element in a list": ("1 2; O 0 0 0; Hx 0 0 1", "xyz, atom 2: unknown element 'Hx'"),
+    "list of dummies": ("X 0 0 0\nX 0 0 1", "has dummy atoms only"),
     "float count": ("1.0\n\nHe 0 0 0\n", "line 1: expected the number of atoms"),
     "zero atoms": ("0\n\n", "gives 0 as the number of atoms"),
     "negative count": ("-1\n\nHe 0 0 0\n", "gives -1 as the number of atoms"),

@@ -10,11 +10,11 @@ from pathlib import Path
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.sources import (
     HESSIAN,
-    SMILES,
     STDIN,
     Model,
     Source,
     choose_model,
+    is_written_out,
     read_input,
     read_source,
     safe_label,
@@ -68,7 +68,7 @@ def _unreadable(given: str, model: Model, error: CuantoError) -> Entry:
 
 
 def _files(given: str) -> list[str]:
-    if given == STDIN or given.lower().startswith(SMILES) or "\0" in given or not Path(given).is_dir():
+    if given == STDIN or is_written_out(given) or "\0" in given or not Path(given).is_dir():
         return [given]
     if files := sorted(str(path) for path in Path(given).iterdir() if path.suffix.lower() == ".xyz"):
         return files
@@ -77,7 +77,7 @@ def _files(given: str) -> list[str]:
 
 def _sources(given: str, charge: int | None, multiplicity: int | None) -> Iterator[Source | CuantoError]:
     """The molecule of a file, or all structures of a trajectory, with an error for each that cannot be read."""
-    if given.lower().startswith(SMILES):
+    if is_written_out(given):
         yield read_source(given, charge, multiplicity)
         return
     text, shown, stem = read_input(given)

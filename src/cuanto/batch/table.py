@@ -103,7 +103,7 @@ def _positions(row: Row) -> list[float] | None:
 COLUMNS: dict[str, Column] = {
     "name": ("string", lambda row: row.name),
     "file": ("string", lambda row: row.entry.file or None),
-    "formula": ("string", _of_molecule(lambda molecule: formula(molecule))),
+    "formula": ("string", _of_molecule(lambda molecule: molecule.formula)),
     "charge": ("int32", _of_molecule(lambda molecule: molecule.charge)),
     "multiplicity": ("int32", _of_molecule(lambda molecule: molecule.multiplicity)),
     "method": ("string", lambda row: row.entry.model.method),
@@ -141,11 +141,6 @@ VIBRATION_COLUMNS: dict[str, Column] = {
 def columns_of(rows: Sequence[Row]) -> dict[str, Column]:
     """Columns of a table with these rows."""
     return COLUMNS | (VIBRATION_COLUMNS if any(row.entry.model.driver == HESSIAN for row in rows) else {})
-
-
-def formula(molecule: Molecule) -> str:
-    """Chemical formula in Hill order, without ghost atoms."""
-    return "".join(name + (str(count) if count > 1 else "") for name, count in molecule.composition.items())
 
 
 class Table:

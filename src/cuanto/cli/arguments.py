@@ -56,7 +56,7 @@ ENDINGS = (
     ".log",
 )
 """Suffixes of output files, to recognise users who expect `-o FILE` as in other programs."""
-MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO."
+MOLECULE_HELP = "XYZ, QCSchema (JSON) or Molden file, - for standard input, 'H 0 0 0; H 0 0 0.74' or smiles:CCO."
 METHOD_HELP = (
     "hf, rhf, uhf, rohf; a functional (`cuanto functionals` lists them) such as pbe, b3lyp or pbe0-d4, unrestricted as "
     "ub3lyp; mndo, am1, pm3, pm6, rm1, unrestricted as upm6. \\[default: hf]"

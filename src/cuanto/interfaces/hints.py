@@ -12,8 +12,8 @@ from cuanto.interfaces.read import is_checkpoint
 from cuanto.methods.model import kind_of
 from cuanto.system.text import parse_whole, quote
 
-KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, or smiles:CCO"
-KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, or smiles:CCO"
+KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
+KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
 """Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")

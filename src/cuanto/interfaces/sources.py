@@ -1,4 +1,4 @@
-"""Molecules as they are named on the command line and in job files: a file, `-`, `smiles:...`."""
+"""Molecules as they are named on the command line and in job files: a file, `-`, atoms, `smiles:...`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_appli
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import MAX_FILE_BYTES, decode, format_path, quote, read_text
+from cuanto.system.xyz import is_atom_list
 
 STDIN = "-"
 SMILES = "smiles:"
@@ -98,7 +99,15 @@ def read_source(
     if given.lower().startswith(SMILES):
         smiles = given[len(SMILES) :]
         return Source(Molecule.from_smiles(smiles, charge, multiplicity), safe_label(smiles))
+    if is_atom_list(given):
+        molecule = Molecule.from_text(given, charge, multiplicity, source=quote(given))
+        return Source(molecule, safe_label(molecule.formula))
     return source_from_text(*read_input(given, in_a_job), charge, multiplicity, given, in_a_job)
+
+
+def is_written_out(given: str) -> bool:
+    """Whether a molecule is given as SMILES or atoms, not as a file."""
+    return given.lower().startswith(SMILES) or is_atom_list(given)
 
 
 def read_input(given: str, in_a_job: bool = False) -> tuple[str, str, str]:

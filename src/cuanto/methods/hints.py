@@ -64,5 +64,4 @@ def ground_multiplicity(molecule: Molecule) -> int | None:
         subshells = configuration(number, molecule.charge)
         unpaired = sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
         return round(unpaired) + 1
-    formula = "".join(name + (str(count) if count > 1 else "") for name, count in molecule.composition.items())
-    return 3 if molecule.charge == 0 and formula in TRIPLETS else None
+    return 3 if molecule.charge == 0 and molecule.formula in TRIPLETS else None

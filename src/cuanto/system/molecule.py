@@ -23,7 +23,7 @@ from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
 from cuanto.system.smiles import parse_smiles
 from cuanto.system.structure import Structure
 from cuanto.system.text import format_path, quote, read_text
-from cuanto.system.xyz import parse_xyz
+from cuanto.system.xyz import is_atom_list, parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
 
 MIN_DISTANCE = 0.3
@@ -137,24 +137,25 @@ class Molecule:
 
     @classmethod
     def of(cls, given: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
-        """Molecule from a Molecule, the name or the text of a file, `smiles:CCO`, or ASE's Atoms.
+        """Molecule from a Molecule, the name or the text of a file, atoms, `smiles:CCO`, or ASE's Atoms.
 
-        Charge and multiplicity override those of a file or of Atoms; a Molecule must have them already.
+        Atoms are written as `O 0 0 0; H 0 0.76 0.59; H 0 -0.76 0.59` (Angstrom). Charge and multiplicity override those
+        of a file or of Atoms; a Molecule must have them already.
         """
         if isinstance(given, cls):
             given._require(charge, multiplicity)
             return given
         if isinstance(given, str) and given.lower().startswith("smiles:"):
             return cls.from_smiles(given[len("smiles:") :], charge, multiplicity)
-        if isinstance(given, str) and "\n" in given:
+        if isinstance(given, str) and ("\n" in given or is_atom_list(given)):
             return cls.from_text(given, charge, multiplicity)
         if isinstance(given, str | os.PathLike):
             return cls.from_file(given, charge, multiplicity)
         if hasattr(given, "get_chemical_symbols") and hasattr(given, "get_positions"):
             return cls.from_ase(given, charge, multiplicity)
         raise InputError(
-            f"{type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, smiles:CCO or "
-            "ASE's Atoms"
+            f"{type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, atoms such as "
+            "'H 0 0 0; H 0 0 0.74', smiles:CCO or ASE's Atoms"
         )
 
     def _require(self, charge: int | None, multiplicity: int | None) -> None:
@@ -220,6 +221,11 @@ class Molecule:
         counts = Counter(element for element, ghost in zip(self.elements, self.nuclei.ghosts, strict=True) if not ghost)
         first = [element for element in ("C", "H") if "C" in counts and element in counts]
         return {element: counts[element] for element in [*first, *sorted(counts.keys() - set(first))]}
+
+    @property
+    def formula(self) -> str:
+        """Chemical formula without ghosts and charge, in Hill's order."""
+        return "".join(element + (str(count) if count > 1 else "") for element, count in self.composition.items())
 
     @property
     def nelectron(self) -> int:

@@ -2,14 +2,19 @@
 
 The comment may carry `charge=-1`, `mult=2` (or `multiplicity=2`) and `name=...`. One structure per file. Dummy atoms
 (X) are left out.
+
+Number and comment may be missing. Atoms may then be separated by semicolons, and a first line of two whole numbers
+gives charge and multiplicity.
 """
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from cuanto.errors import InputError, require
 from cuanto.system.nuclei import atom_symbol, is_dummy
 from cuanto.system.structure import Position, Structure, parse_position
-from cuanto.system.text import parse_whole, quote, split_lines
+from cuanto.system.text import parse_real, parse_whole, quote, split_lines
 
 _CHARGE = re.compile(r"\bcharge\s*=\s*(\S+)", re.IGNORECASE)
 _MULTIPLICITY = re.compile(r"\bmult(?:iplicity)?\s*=\s*(\S+)", re.IGNORECASE)
@@ -25,11 +30,14 @@ _OTHER_LENGTHS = re.compile(
 )
 """A unit of length other than Angstrom, in the notation of i-PI as well; `unit=eV` is about something else."""
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
+_CHARGE_AND_MULTIPLICITY = re.compile(r"[+-]?\d{1,9}\s+\d{1,9}")
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
 
 def parse_xyz(text: str, source: str = "xyz") -> Structure:
     """Parse one structure; `source` begins every message."""
+    if is_atom_list(text):
+        return _parse_atom_list(text, source)
     lines = split_lines(text)
     while lines and not lines[-1].strip():
         lines.pop()
@@ -38,20 +46,50 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
-    rows = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
-    atoms = [(symbol, xyz) for symbol, xyz in rows if symbol is not None]
-    require(atoms, f"{source}: has dummy atoms only, which have no nucleus: at least one atom must be real")
     name = _NAME.search(comment)
     return Structure(
-        symbols=tuple(symbol for symbol, _ in atoms),
-        coordinates=tuple(xyz for _, xyz in atoms),
+        **_atoms([_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)], source),
         charge=_comment_number(_CHARGE, comment, "charge", source),
         multiplicity=_comment_number(_MULTIPLICITY, comment, "multiplicity", source),
         name=name[1] if name else "",
         angstrom=True,
-        dummies=tuple(number for number, (symbol, _) in enumerate(rows, start=1) if symbol is None),
         hint=_hint(comment, source),
     )
+
+
+def is_atom_list(text: str) -> bool:
+    """Whether a text begins with an atom, or with charge and multiplicity and then an atom."""
+    lines = _atom_lines(text[:1000])
+    if lines and _CHARGE_AND_MULTIPLICITY.fullmatch(lines[0]):
+        del lines[0]
+    tokens = lines[0].split() if lines else []
+    return len(tokens) >= 4 and all(parse_real(token) is not None for token in tokens[1:4])
+
+
+def _parse_atom_list(text: str, source: str) -> Structure:
+    lines = _atom_lines(text)
+    charge, multiplicity = None, None
+    if _CHARGE_AND_MULTIPLICITY.fullmatch(lines[0]):
+        charge, multiplicity = map(parse_whole, lines.pop(0).split())
+    rows = [_atom(line, f"{source}, atom {number}") for number, line in enumerate(lines, start=1)]
+    return Structure(**_atoms(rows, source), charge=charge, multiplicity=multiplicity, name="", angstrom=True)
+
+
+def _atom_lines(text: str) -> list[str]:
+    """Atoms separated by line ends or semicolons; commas count as spaces."""
+    lines = split_lines(text.replace(";", "\n").replace(",", " "))
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _atoms(rows: Sequence[tuple[str | None, Position]], source: str) -> dict[str, Any]:
+    """Symbols, coordinates and numbers of dummy atoms, which have no symbol."""
+    atoms = [(symbol, xyz) for symbol, xyz in rows if symbol is not None]
+    require(atoms, f"{source}: has dummy atoms only, which have no nucleus: at least one atom must be real")
+    return {
+        "symbols": tuple(symbol for symbol, _ in atoms),
+        "coordinates": tuple(xyz for _, xyz in atoms),
+        "dummies": tuple(number for number, (symbol, _) in enumerate(rows, start=1) if symbol is None),
+    }
 
 
 def _atom_count(line: str, source: str) -> int:
