@@ -63,18 +63,20 @@ def test_scaled_wavenumbers(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert all(len(line) <= 80 for line in modes.splitlines())
 
 
-def test_the_report_of_a_hessian_file_has_the_given_conditions(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_from_a_hessian_file_have_the_given_conditions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The isotopes and conditions of the command, not those in the file."""
     assert run_command(capsys, "freq", "water.xyz", "-m", "pm6", "--json", "w.json", "-q")[0] == 0
-    words = ["--scale", "0.9", "--temperature", "500", "--isotopes", "H=D", "--report", "w.html"]
+    words = ["--scale", "0.9", "--temperature", "500", "--isotopes", "H=D", "--report", "w.html", "--json", "new.json"]
     for file in ("w.json", "water_hessian.json"):
         status, out, _ = run_command(capsys, "freq", file, *words)
         first = next(line.split() for line in out.splitlines() if line.split()[:1] == ["1"])
         page = (folder / "w.html").read_text().replace("&nbsp;", "")
         assert status == 0 and first[4] in page and "500 K" in page and "Infrared spectrum" in page
+        again = json.loads((folder / "new.json").read_text())["extras"]["cuanto"]["vibrations"]
+        assert again["conditions"]["temperature"] == 500
+        assert float(first[1]) == pytest.approx(again["wavenumbers_per_cm"][0], abs=0.01)
         (folder / "w.html").unlink()
+        (folder / "new.json").unlink()
 
 
 def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,10 +205,11 @@ def _compute(
         Path(outputs["journal"]).unlink(missing_ok=True)
     else:
         asked = {name: path for name, path in outputs.items() if name in job.outputs}
-        report = asked.pop("report", None)
+        if not asked.keys().isdisjoint(("json", "report")):
+            from cuanto.interfaces.read import read
+
+            vibrations = replace(vibrations, result=read(given))
         write_files(vibrations, asked, source)
-        if report is not None:
-            _write_report(report, vibrations, given)
     print_vibrations(console, vibrations, job.quiet, source.label)
     return NOT_CONVERGED if analysis.hessian.get("follow_imaginary") and len(vibrations.imaginary) else 0
 
@@ -219,14 +220,6 @@ def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: b
     vibrations.result.to_xyz(path)
     if not quiet:
         print_text(console, f" the last geometry is in {path}", "dim")
-
-
-def _write_report(path: str, vibrations: Vibrations, given: str) -> None:
-    """Write the report of vibrations from a Hessian file; the file has the result as well."""
-    from cuanto.interfaces.read import read
-    from cuanto.report import write_report
-
-    write_report(path, replace(vibrations, result=read(given)))
 
 
 def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
