@@ -59,6 +59,13 @@ def test_known_but_absent(method: str, advice: str) -> None:
     assert str(refused.value).startswith(f"not implemented: {method}; ") and advice in str(refused.value)
 
 
+@pytest.mark.parametrize("method", ["b3lpy-d3", "foo-d2", "ufoo-mbd"])
+def test_dispersion_of_an_unknown_functional(method: str) -> None:
+    require_implemented(method)
+    with pytest.raises(InputError, match="unknown method"):
+        kind_of(method)
+
+
 @pytest.mark.parametrize("method", ["RPBE-D3", "rpbe-d2", "uRPBE-d3", "hse06-d3zero", "b97-d2"])
 def test_a_missing_functional_is_named_before_its_dispersion(method: str) -> None:
     functional = re.escape(method.rpartition("-")[0])

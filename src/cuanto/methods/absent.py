@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 
 from cuanto.errors import InputError
 from cuanto.functionals import get_functional
@@ -65,7 +64,7 @@ ABSENT = (
 
 
 def require_implemented(method: str) -> None:
-    """Refuse a method that is known to be missing."""
+    """Refuse a method that is known to be missing; names that nobody knows are left to the caller."""
     named = method.strip()
     if (found := _find(named.lower())) is None:
         return
@@ -73,7 +72,9 @@ def require_implemented(method: str) -> None:
     if functional is not None and (missing := _find(functional.removeprefix("u"))) is not None:
         named, advice = named[: len(functional)], missing[0]
     elif functional is not None:
-        advice = advice.replace(EXAMPLE, _with_damping(functional))
+        if (example := _with_damping(functional)) is None:
+            return
+        advice = advice.replace(EXAMPLE, example)
     raise InputError(f"not implemented: {named}; {advice}")
 
 
@@ -85,11 +86,11 @@ def _find(plain: str) -> tuple[str, str | None] | None:
     return None
 
 
-def _with_damping(functional: str) -> str:
-    """The functional, or Hartree-Fock, with D3(BJ); an example if it has no parameters."""
-    with suppress(InputError):
-        plain = functional.removeprefix("u")
+def _with_damping(functional: str) -> str | None:
+    """The functional, or Hartree-Fock, with D3(BJ); an example if it has no parameters, None if it is unknown."""
+    plain = functional.removeprefix("u")
+    try:
         name = "hf" if plain in ("hf", "rhf") else get_functional(plain).name
-        if name in PARAMETRISED["d3bj"]:
-            return f"{functional}-d3bj"
-    return EXAMPLE
+    except InputError:
+        return None
+    return f"{functional}-d3bj" if name in PARAMETRISED["d3bj"] else EXAMPLE
