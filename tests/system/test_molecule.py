@@ -152,6 +152,10 @@ BAD_TEXTS = {
     "atom of a list": ("O 0 0 0; H 0 0\n", "xyz, atom 2: expected 'element x y z', found 'H 0 0'"),
     "element in a list": ("1 2; O 0 0 0; Hx 0 0 1", "xyz, atom 2: unknown element 'Hx'"),
     "list of dummies": ("X 0 0 0\nX 0 0 1", "has dummy atoms only"),
+    "forces": (
+        "1\n# CELL(abcABC): 9 9 9 90 90 90 Step: 0 Bead: 0 forces{ev/ang} cell{angstrom}\nHe 0 0 0",
+        "line 2: the columns are forces, not positions",
+    ),
     "float count": ("1.0\n\nHe 0 0 0\n", "line 1: expected the number of atoms"),
     "zero atoms": ("0\n\n", "gives 0 as the number of atoms"),
     "negative count": ("-1\n\nHe 0 0 0\n", "gives -1 as the number of atoms"),

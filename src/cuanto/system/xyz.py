@@ -31,6 +31,8 @@ _OTHER_LENGTHS = re.compile(
 """A unit of length other than Angstrom, in the notation of i-PI as well; `unit=eV` is about something else."""
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _CHARGE_AND_MULTIPLICITY = re.compile(r"[+-]?\d{1,9}\s+\d{1,9}")
+_OTHER_VECTORS = re.compile(r"\b(forces|velocities|momenta|[fvp]_centroid)\{", re.IGNORECASE)
+"""Vectors other than positions, in the notation of i-PI."""
 _PROPERTIES = re.compile(r"\bProperties\s*=\s*(\S+)", re.IGNORECASE)
 
 
@@ -116,6 +118,8 @@ def _check_length(lines: list[str], natom: int, source: str) -> None:
 def _check_columns(comment: str, source: str) -> None:
     """Refuse other units, and extended XYZ whose first columns are not the positions: forces could be read in their
     place."""
+    if vectors := _OTHER_VECTORS.search(comment):
+        raise InputError(f"{source}, line 2: the columns are {vectors[1]}, not positions: give that of the positions")
     properties = _PROPERTIES.search(comment)
     if units := _OTHER_LENGTHS.search(comment):
         raise InputError(f"{source}, line 2: {units[0]!r}, but XYZ files are in Angstrom: convert the coordinates")
