@@ -177,6 +177,19 @@ Class = tuple[str, Shells, Shells, str]
 """Operator, bra, ket and algorithm of integrals."""
 
 
+def class_to_json(given: Class) -> list[Any]:
+    """A class of integrals as JSON data, for other processes."""
+    operator, bra, ket, algorithm = given
+    return [operator, *([side.l, side.pure, side.hermite] for side in (bra, ket)), algorithm]
+
+
+def class_from_json(given: list[Any]) -> Class:
+    """The class of integrals that `class_to_json` described."""
+    operator, *sides, algorithm = given
+    bra, ket = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in sides)
+    return operator, bra, ket, algorithm
+
+
 @dataclass(frozen=True)
 class Job:
     """A batch of bras against a batch of kets of one class; `arguments` by the names of `kernels.abi.BATCH`.

@@ -13,9 +13,8 @@ from contextlib import suppress
 from typing import Any
 
 from cuanto.backends import cache as disk
-from cuanto.backends.base import Class
+from cuanto.backends.base import Class, class_from_json, class_to_json
 from cuanto.backends.programs import class_cost, class_tables, is_cached, tables_path
-from cuanto.kernels.spec import Shells
 from cuanto.processes import ProcessRunner
 from cuanto.workers import usable_cores
 
@@ -44,19 +43,17 @@ def make_tables(classes: Iterable[Class], levels: bool) -> None:
 
 def _make(classes: list[Class], levels: bool, workers: int) -> None:
     with suppress(OSError), ProcessRunner(min(workers, len(classes))) as runner:
-        for operator, bra, ket, algorithm in sorted(classes, key=_momentum, reverse=True):
-            sides = [[side.l, side.pure, side.hermite] for side in (bra, ket)]
-            runner.submit("class", make_class, {"class": [operator, *sides, algorithm], "levels": levels})
+        for one in sorted(classes, key=_momentum, reverse=True):
+            runner.submit("class", make_class, {"class": class_to_json(one), "levels": levels})
         for _ in classes:
             runner.next()
 
 
 def make_class(task: dict[str, Any]) -> dict[str, Any]:
     """Make the tables of one class in this process, and store them."""
-    operator, bra, ket, algorithm = task["class"]
-    first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
-    class_tables(operator, first, second, algorithm, task["levels"])
-    class_cost(operator, first, second, algorithm)
+    class_ = class_from_json(task["class"])
+    class_tables(*class_, task["levels"])
+    class_cost(*class_)
     disk.flush()
     return {}
 

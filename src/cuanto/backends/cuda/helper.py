@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cuanto.backends import cache as disk
-from cuanto.backends.base import Class
+from cuanto.backends.base import Class, class_from_json, class_to_json
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import CompilerError
-from cuanto.kernels.spec import Shells
 from cuanto.workers import python_environment
 
 NICENESS = 10
@@ -50,9 +49,7 @@ def binary_path(text_hash: str, architecture: str, options: Sequence[str]) -> Pa
 
 def expected_kernel(given: Class, columns: int, real: str, consumer: str) -> dict[str, Any]:
     """Request for a straight-line kernel, which later calculations will use."""
-    operator, *sides, algorithm = given
-    shells = [[side.l, side.pure, side.hermite] for side in sides]
-    return {"class": [operator, *shells, algorithm], "columns": columns, "real": real, "consumer": consumer}
+    return {"class": class_to_json(given), "columns": columns, "real": real, "consumer": consumer}
 
 
 class Helper:
@@ -172,10 +169,8 @@ def _generate(job: Mapping[str, Any]) -> dict[str, Any]:
     """Path and text of the kernel of a class; an empty text if straight-line code does not suit the class."""
     from cuanto.backends.kinds import Kind
 
-    operator, bra, ket, algorithm = job["class"]
-    first, second = (Shells(tuple(l), tuple(pure), hermite) for l, pure, hermite in (bra, ket))
     with GENERATING:  # Python code does not run in parallel anyway, and one graph at a time needs less memory
-        kind = Kind(operator, first, second, algorithm, job["columns"])
+        kind = Kind(*class_from_json(job["class"]), job["columns"])
         source = kind.source(job["real"], job["consumer"]) if kind.straight else None
         disk.flush()
     if source is None:
