@@ -43,7 +43,18 @@ RULES = (
     ("tables", ("backends/programs.py:", "backends/kinds.py:")),
     ("functional", ("functionals/functional.py:", "functionals/registry.py:", "functionals/density.py:")),
     ("text", ("cuanto/kernels/",)),
-    ("libraries", ("backends/linalg.py:", "cuda/library.py:", "cupy/linalg/", "cupyx/", "cupy/cublas")),
+    (
+        "libraries",
+        (
+            "backends/linalg.py:",
+            "host_linalg.py:",
+            "device_linalg.py:",
+            "cuda/library.py:",
+            "cupy/linalg/",
+            "cupyx/",
+            "cupy/cublas",
+        ),
+    ),
     ("device", ("cuda/backend.py:synchronize", "cuda/backend.py:download", "cuda/backend.py:to_host")),
 )
 """Steps, and parts of `file:function`; the first rule that matches any frame of the stack counts."""

@@ -11,7 +11,7 @@ import pytest
 
 import cuanto
 from cuanto import Basis, Molecule, integrals
-from cuanto.backends import Backend, get_backend, linalg
+from cuanto.backends import Backend, device_linalg, get_backend
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.coulomb import fitting, j_steps
@@ -414,9 +414,9 @@ def test_nonsense_is_refused() -> None:
 @pytest.mark.parametrize("name", DEVICES[1:])
 def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain, in which few pairs of functions matter: less memory, the same J and K, in parts as memory allows."""
-    monkeypatch.setattr(linalg, "COPIED_ROWS", 64)
-    monkeypatch.setattr(linalg.DeviceLinalg, "copied_rows", 3 * 64)
-    monkeypatch.setattr(linalg, "SUMMED_AT_ONCE", 1000)
+    monkeypatch.setattr(device_linalg, "COPIED_ROWS", 64)
+    monkeypatch.setattr(device_linalg.DeviceLinalg, "copied_rows", 3 * 64)
+    monkeypatch.setattr(device_linalg, "SUMMED_AT_ONCE", 1000)
     orbital, aux = bases("alkane_06")
     C_spi, D_spq = (backend(name).to_device(x) for x in random_orbitals(orbital.nbf, 40, spins=2))
     blocks = FittedJK(orbital, aux, backend=backend(name))

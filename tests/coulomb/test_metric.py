@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import cuanto
 from cuanto import Basis, integrals
-from cuanto.backends import linalg
+from cuanto.backends import device_linalg
 from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.linalg import inverse_triangle
 from cuanto.basis import Shell
@@ -307,8 +307,8 @@ def pseudo_inverse_jk(basis: Basis, aux: Basis, D_pq: Array, C_pi: Array) -> tup
 
 def test_products_by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Products by panels, as a GPU does large ones, take half the operations and give the same numbers."""
-    monkeypatch.setattr(linalg, "PANEL", 7)
-    monkeypatch.setattr(linalg, "GRAM_ROWS", 5)
+    monkeypatch.setattr(device_linalg, "PANEL", 7)
+    monkeypatch.setattr(device_linalg, "GRAM_ROWS", 5)
     rng, backend = np.random.default_rng(3), Device()
     for size in (20, 28, 40):
         L, rows = np.tril(rng.normal(size=(size, size))), rng.normal(size=(11, size))

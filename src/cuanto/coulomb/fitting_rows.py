@@ -19,7 +19,7 @@ import numpy as np
 
 from cuanto.arrays import Array, Flags, Ints, range_starts
 from cuanto.backends.base import Launch
-from cuanto.backends.linalg import add_squares
+from cuanto.backends.host_linalg import add_squares
 from cuanto.basis import Basis
 from cuanto.coulomb.fitted_tensor import FittedTensor, StoredRows, ThreeCentre, Workspace, portions
 from cuanto.coulomb.fitting_layout import THRESHOLD

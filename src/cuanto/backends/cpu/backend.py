@@ -29,7 +29,7 @@ from cuanto.backends.cpu.calls import Packing, address, items_entry, merge_entry
 from cuanto.backends.cpu.compiler import Patience, library_path, load_library
 from cuanto.backends.cpu.pool import CHUNKS, CHUNKS_PER_THREAD, NativeLaunch, Pool, Variant, load_pool
 from cuanto.backends.host import main_memory
-from cuanto.backends.linalg import HostLinalg
+from cuanto.backends.host_linalg import HostLinalg
 from cuanto.backends.programs import class_cost, class_tables
 from cuanto.backends.texts import finish_texts
 from cuanto.backends.tiers import divide, finish, fixed_kernels, is_worth_waiting, uses_special

@@ -21,8 +21,8 @@ from cuanto.backends.cuda.compilers import compilers_for
 from cuanto.backends.cuda.launch import WORTH_COMPILING, JobLaunches, blocks_of, cast_arguments, compiled_first
 from cuanto.backends.cuda.library import CudaLibrary
 from cuanto.backends.cuda.start import prepare
+from cuanto.backends.device_linalg import DeviceLinalg
 from cuanto.backends.exact_sums import separate_sums
-from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.tiers import fixed_kernels
 from cuanto.errors import CompilerError, MissingDependencyError
 from cuanto.kernels.build import GROUP_THREADS

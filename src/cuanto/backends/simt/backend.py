@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cuanto.backends.base import Class, Job, Launch, Linalg, Program, Traits
 from cuanto.backends.communicator import Communicator, SingleRank
 from cuanto.backends.cuda.launch import JobLaunches, blocks_of, cast_arguments
+from cuanto.backends.device_linalg import DeviceLinalg
 from cuanto.backends.exact_sums import separate_sums
 from cuanto.backends.host import main_memory
-from cuanto.backends.linalg import DeviceLinalg
 from cuanto.backends.simt.arrays import MEMORY, DeviceArray, DeviceModule, SimtLibrary
 from cuanto.backends.simt.kernel import MAX_SHARED_BYTES, SimtKernel, compile_simt
 from cuanto.backends.tiers import fixed_kernels
