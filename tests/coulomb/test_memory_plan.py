@@ -27,7 +27,7 @@ from cuanto.errors import InputError
 from cuanto.log import Timings
 from cuanto.memory import MIB, Budget
 from cuanto.methods import Context, Request
-from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
+from cuanto.methods.context import builders_for, core_hamiltonian, make_terms
 from cuanto.methods.model import Model
 from cuanto.options import CalculationOptions
 from fitting_cases import DATA, Array, Device, budget_of, molecule, random_orbitals

@@ -14,9 +14,9 @@ import cuanto
 from cuanto.backends.base import get_backend
 from cuanto.coulomb.fit_error import without_redundancy
 from cuanto.errors import ConvergenceWarning
-from cuanto.methods import result as result_module
+from cuanto.methods import gaussian_result
 from cuanto.methods.error_estimates import SOURCES, total_error
-from cuanto.methods.semiempirical import semiempirical_energies
+from cuanto.methods.semiempirical_batch import semiempirical_energies
 from cuanto.report import report_html
 from paths import DATA, ROOT
 from records import record
@@ -185,7 +185,7 @@ def test_an_energy_is_not_lost_with_its_estimates(monkeypatch: pytest.MonkeyPatc
     def fail(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(result_module, "estimate_errors", fail)
+    monkeypatch.setattr(gaussian_result, "estimate_errors", fail)
     found = cuanto.energy(WATER, "hf", **CPU)
     assert found.errors == {} and isnan(found.error) and "estimated error" not in str(found)
     found.save(tmp_path / "water.json")

@@ -16,7 +16,7 @@ from cuanto.cli.main import run as command
 from cuanto.errors import InputError
 from cuanto.grid import GridSettings
 from cuanto.methods import Calculation, Context, Request
-from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
+from cuanto.methods.context import builders_for, core_hamiltonian, make_terms
 from cuanto.methods.model import Model
 from cuanto.options import ScfOptions
 from cuanto.scf.checkpoint import Checkpoint, read_checkpoint

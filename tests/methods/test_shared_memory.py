@@ -18,7 +18,7 @@ from cuanto.coulomb.fitting_rows import find_partners
 from cuanto.grid import batches
 from cuanto.memory import MIB
 from cuanto.methods import Context, Request
-from cuanto.methods.gaussian import builders_for, core_hamiltonian, make_terms
+from cuanto.methods.context import builders_for, core_hamiltonian, make_terms
 from cuanto.terms import ExchangeCorrelation
 from fitting_cases import DATA, Device, molecule
 

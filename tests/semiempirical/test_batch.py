@@ -15,7 +15,7 @@ from cuanto import Molecule, energies
 from cuanto.backends.base import get_backend
 from cuanto.cli.main import app
 from cuanto.errors import InputError
-from cuanto.methods.semiempirical import semiempirical_energies
+from cuanto.methods.semiempirical_batch import semiempirical_energies
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import HARTREE_IN_KCAL
 from nddo_cases import METHODS, molecule, molecule_of, reference, run, values

@@ -13,7 +13,7 @@ import cuanto
 from cuanto.coulomb.base import JKBuilder
 from cuanto.coulomb.builders import Builders
 from cuanto.methods import Calculation, Context, GaussianResult, Request, Result
-from cuanto.methods.gaussian import core_hamiltonian, make_terms
+from cuanto.methods.context import core_hamiltonian, make_terms
 from cuanto.scf.loop import Problem
 from cuanto.scf.state import Orbitals, State
 from paths import DATA

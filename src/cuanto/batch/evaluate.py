@@ -17,7 +17,7 @@ from cuanto.interfaces.qcschema import plain
 from cuanto.interfaces.sources import HESSIAN, OPTIMIZE
 from cuanto.log import logger
 from cuanto.methods import SEMIEMPIRICAL, Result
-from cuanto.methods.semiempirical import BATCH_OPTIONS, semiempirical_energies
+from cuanto.methods.semiempirical_batch import BATCH_OPTIONS, semiempirical_energies
 from cuanto.motion.frequencies import frequencies
 from cuanto.motion.optimize import optimize
 from cuanto.motion.settings import Settings

@@ -7,7 +7,6 @@ is missing here is compiled then; one that turns out not to be needed costs time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from cuanto.backends.base import Backend
 from cuanto.basis import Basis
@@ -26,9 +25,7 @@ from cuanto.kernels.products import rows_kernel
 from cuanto.kernels.shell_pairs import shell_pairs_source
 from cuanto.kernels.spec import Shells
 from cuanto.kernels.text import Source, add_sums_source
-
-if TYPE_CHECKING:
-    from cuanto.methods.gaussian import Context
+from cuanto.methods.context import Context
 
 DENSITY_STEPS = ("gather_transposed", "gather_orbitals", "gather_matrix", "density", "weigh", "scatter")
 _announced: set[tuple[str, tuple[Shells, ...], tuple[Shells, ...]]] = set()

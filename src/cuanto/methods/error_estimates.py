@@ -26,7 +26,8 @@ from cuanto.options import DEFAULT_GRID
 from cuanto.terms.exchange_correlation import grid_error
 
 if TYPE_CHECKING:
-    from cuanto.methods.result import GaussianResult, Result
+    from cuanto.methods.gaussian_result import GaussianResult
+    from cuanto.methods.result import Result
 
 SOURCES = ("fitting", "grid", "screening", "precision", "convergence")
 ROUNDING = 4 * float(np.finfo(np.float64).eps)

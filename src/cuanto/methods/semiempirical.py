@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,10 +11,9 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, get_backend
-from cuanto.backends.blas import one_thread
 from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
-from cuanto.log import Timings, logger
+from cuanto.log import Timings
 from cuanto.memory import Budget
 from cuanto.methods.error_estimates import estimate_semiempirical_errors
 from cuanto.methods.gradient import require_converged
@@ -33,10 +31,10 @@ from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.run import run_scf
 from cuanto.scf.stability import stability_note
 from cuanto.scf.state import State
-from cuanto.semiempirical import batch, broken_symmetry, guess, properties
+from cuanto.semiempirical import broken_symmetry, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
 from cuanto.semiempirical.corrections import corrections
-from cuanto.semiempirical.diagonalisers import SP2, choose_diagonaliser, purification, settings
+from cuanto.semiempirical.diagonalisers import SP2, choose_diagonaliser, purification
 from cuanto.semiempirical.engine import PairEngine
 from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout, positions
@@ -49,8 +47,6 @@ from cuanto.terms.base import Term
 
 MAX_STABILITY_ORBITALS = 2000
 """Orbitals up to which stability is tested by default: the test keeps dozens of vectors of o x v numbers."""
-BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
-"""Options with which molecules can be computed together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,28 +146,37 @@ class Semiempirical:
         known: State | None = None
         if isinstance(diagonaliser, Pseudo) and not isinstance(begin, Density) and rotations_suffice(options, problem):
             steps = RotationStep(problem, diagonaliser, moment, int(options.history))
-            rotations = Scf(problem, steps, replace(criteria, dipole_change=float))  # dipole moments, not densities
-            for state in rotations.states(*begin, int(options.max_iterations)):
-                final = options.stability == "none" or (
-                    state.iteration == options.max_iterations and not state.converged
-                )
-                if final or not state.converged:
-                    yield state
-            done = state.iteration
-            if final and (state.converged or done == options.max_iterations):
+            # These steps return changes of the dipole moment itself, not of the density.
+            scf = Scf(problem, steps, replace(criteria, dipole_change=float))
+            last = yield from self._rotate(scf, begin)
+            done = last.iteration
+            finished = options.stability == "none" if last.converged else done == options.max_iterations
+            if finished:
                 return
             diagonaliser.restart()
-            if state.converged:
-                begin, known = (state.C_spm, state.eps_sm), state
+            if last.converged:
+                begin, known = (last.C_spm, last.eps_sm), last
             else:
                 with self.timings.measure("diagonalisation"), frame.blas_threads:
-                    begin = diagonaliser.first(state.F_spq)
+                    begin = diagonaliser.first(last.F_spq)
         for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm, known=known, done=done):
             if done and state.iteration == done + 1 and known is None:
                 state = replace(state, step="full")
             settled = not (compare and state.converged and options.stability == "follow")
             setup = (self.layout, R_ax, self.scf, diagonaliser, criteria, self.remarks)
             yield from (state,) if settled else broken_symmetry.settle(state, problem, *setup)
+
+    def _rotate(self, scf: Scf, begin: tuple[Any, Any]) -> Generator[State, None, State]:
+        """Yield the states of an SCF that only rotates orbitals, and return the last one.
+
+        A converged state is yielded only if its stability is not tested afterwards.
+        """
+        last: State | None = None
+        for last in scf.states(*begin, int(self.scf.max_iterations)):
+            if not last.converged or self.scf.stability == "none":
+                yield last
+        assert last is not None  # there is at least one iteration
+        return last
 
     def run(self, on_iteration: Any = None, start: Density | None = None, compare: bool = True) -> SemiempiricalResult:
         """Run the SCF to its end (see `states`)."""
@@ -346,77 +351,3 @@ def _start(guess: object, calculation: Semiempirical) -> Density | None:
     if guess.density.shape != shape:
         raise InputError(f"the density of the guess has the shape {guess.density.shape}, not {shape}")
     return Density(calculation.backend.to_device(guess.density), None)
-
-
-def semiempirical_energies(
-    molecules: Sequence[Molecule], method: str, backend: Backend, gradient: bool = False, **options: Any
-) -> list[SemiempiricalResult]:
-    """Results of many molecules in the order given; those of one composition are computed together.
-
-    Matrices are small: on a CPU every thread works on different molecules, with linear algebra on one thread.
-    Results of molecules computed together have no density matrix. If options other than the energy and gradient
-    tolerances are given, each molecule is computed separately.
-    """
-    checked, diagonaliser = settings(options)
-    if not options.keys() <= set(BATCH_OPTIONS):
-        given = (backend, checked)
-        alone = [Semiempirical(one, method.lower(), *given, diagonaliser=diagonaliser) for one in molecules]
-        return [one.run() for one in alone]
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for k, molecule in enumerate(molecules):
-        groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
-    threads = backend.traits.workers if backend.traits.parallel_calculations else 1
-    chunks: list[tuple[Semiempirical, list[int]]] = []
-    for members in groups.values():
-        first = Semiempirical(molecules[members[0]], method.lower(), backend, checked, diagonaliser=diagonaliser)
-        for warning in first.warnings:
-            logger.warning("%s: %s", first.molecule.name or "".join(first.molecule.symbols), warning)
-        first.engine.prepare()  # before several threads need the same kernels
-        size = batch.batch_size(first.layout, first.budget, len(members), threads)
-        chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
-
-    def solve(chunk: tuple[Semiempirical, list[int]]) -> list[SemiempiricalResult]:
-        return _solve_batch([molecules[k] for k in chunk[1]], chunk[0], gradient)
-
-    with one_thread, ThreadPoolExecutor(threads) as pool:
-        solved = list((map if threads == 1 else pool.map)(solve, chunks))
-    order = [k for _, chunk in chunks for k in chunk]
-    found = dict(zip(order, (result for results in solved for result in results), strict=True))
-    return [found[k] for k in range(len(molecules))]
-
-
-def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[SemiempiricalResult]:
-    """Molecules of one composition; those that do not converge together are computed one by one."""
-    layout, options, backend = model.layout, model.options, model.backend
-    electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
-    tolerances = (options.energy_tolerance, options.gradient_tolerance)
-    R_bax = positions(molecules)
-    solved = batch.solve(layout, R_bax, electrons, backend, model.spins, tolerances)
-    slopes_bax = backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
-    D_bpq, eps_bsm = backend.to_host(solved.D_bspq.sum(axis=1)), backend.to_host(solved.eps_bsm)
-    filled = (sum(electrons) // 2,) if model.spins == 1 else electrons
-    n_sm = np.array([(3.0 - model.spins) * (np.arange(layout.orbitals) < n) for n in filled])
-    results = []
-    for b, molecule in enumerate(molecules):
-        alone = replace(model, molecule=molecule, timings=Timings())
-        if not solved.converged_b[b] or model.scf.stability != "none":
-            start = Density(solved.D_bspq[b], None) if solved.converged_b[b] else None
-            results.append(alone.run(start=start))
-            continue
-        correction, correction_ax = alone.corrections
-        state = State(
-            iteration=int(solved.iterations_b[b]),
-            energy=float(solved.energy_b[b]) + correction,
-            energies={},
-            gradient=float(solved.gradient_b[b]),
-            eps_sm=eps_bsm[b],
-            n_sm=n_sm,
-        )
-        magnitude = float(solved.magnitude_b[b]) + abs(correction)
-        result = alone.result(state, notes=alone.warnings, magnitude=magnitude)
-        vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
-        vars(result)["charges"] = properties.charges(layout, D_bpq[b])
-        if slopes_bax is not None:
-            vars(result)["gradient"] = (slopes_bax[b] + correction_ax) * RESCALE
-        results.append(result)
-    return results
