@@ -41,6 +41,11 @@ def test_import_is_light() -> None:
     assert not loaded("import cuanto") & {"numpy", "cupy", "basis_set_exchange", "pyscf"}
 
 
+def test_help_loads_no_arrays() -> None:
+    """`cuanto --help` appears at once: commands import what they need when they run."""
+    assert not loaded("import cuanto.cli.main") & {"numpy", "scipy", "cuanto.system", "cuanto.methods"}
+
+
 def test_whole_interface_loads_without_optional_packages() -> None:
     modules = loaded("import cuanto; cuanto.Molecule; cuanto.Basis; cuanto.integrals")
     assert not modules & {"cupy", "basis_set_exchange", "pyscf", "sympy"}

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from cuanto.backends.base import Backend, begin_compiling
 from cuanto.errors import ConvergenceWarning
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -129,12 +130,10 @@ def _compute(
 def _warn_unconverged(result: Result) -> Result:
     """Return the result; if it did not converge, warn the caller of the public function."""
     if not result.converged:
-        many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
-        text = (
-            f"the SCF of {result.molecule.name or 'the molecule'} did not converge in {many}: its energy has no meaning"
-        )
         from cuanto.methods.hints import convergence_advice
 
+        name, iterations = result.molecule.name or "the molecule", count(result.iterations, "iteration")
+        text = f"the SCF of {name} did not converge in {iterations}: its energy has no meaning"
         warnings.warn(f"{text}; {convergence_advice(result.options)}", ConvergenceWarning, stacklevel=3)
     return result
 

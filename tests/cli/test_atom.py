@@ -19,13 +19,8 @@ from cuanto.atomic.search import Progress as Finished
 from cuanto.atomic.steps import Outcome
 from cuanto.basis.formats import parse_basis
 from cuanto.cli.main import run
-from cuanto.cli.optimisation import (
-    OptimisationProgress,
-    parse_elements,
-    parse_threshold,
-    search_progress,
-    status_line,
-)
+from cuanto.cli.optimisation import OptimisationProgress, parse_elements, parse_threshold, search_progress
+from cuanto.cli.show import status_line
 from cuanto.errors import InputError
 
 NITROGEN_ENERGY = -54.3277216469

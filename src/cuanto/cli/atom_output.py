@@ -21,11 +21,11 @@ from cuanto.atomic.plot import plot_convergence, plot_spinors, require_picture
 from cuanto.atomic.report import heading, parameter_texts, result_dict, symbol_of_charge
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.lines import print_error, print_text
-from cuanto.cli.show import count
 from cuanto.errors import InputError, require
 from cuanto.files import require_writable, write_text
 from cuanto.interfaces.qcschema import plain
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS
+from cuanto.wording import count
 
 COLUMNS = {"iteration": 9, "energy / Hartree": 20, "change / Hartree": 18, "dD(LL)": 10, "dD(SL)": 10, "dD(SS)": 10}
 SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr", "<r^2>/Bohr^2")

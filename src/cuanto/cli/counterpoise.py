@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
-from cuanto.cli.show import basis_text, count, print_heading
+from cuanto.cli.show import basis_text, print_heading, status_line
 from cuanto.errors import InputError
 from cuanto.units import HARTREE_IN_KCAL_PER_MOL
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.cli.calculate import Job
@@ -70,7 +71,6 @@ def checked_division(given: Mapping[str, Any]) -> dict[str, Any]:
 def counterpoise_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> CounterpoiseResult:
     """Compute the interaction energy of one molecule's fragments, write its files and print every energy."""
     from cuanto.cli.calculate import refuse_files
-    from cuanto.cli.optimisation import status_line
     from cuanto.interaction import counterpoise
     from cuanto.interfaces.sources import choose_model
 

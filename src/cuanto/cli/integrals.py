@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 from cuanto.cli.arguments import MOLECULE_HELP, Auxiliary, Charge, Multiplicity, Verbose, complete_basis, examples
-from cuanto.cli.show import count, make_table, print_table
+from cuanto.cli.show import make_table, print_table
 from cuanto.files import require_writable, save_npz
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -72,8 +73,7 @@ def progress(work: Jobs) -> Iterator[tuple[str, Callable[[], Any]]]:
     from rich.progress import track
 
     console = Console(stderr=True)
-    pieces = track(work.items(), "integrals", console=console, transient=True, disable=not console.is_terminal)
-    yield from pieces
+    yield from track(work.items(), "integrals", console=console, transient=True, disable=not console.is_terminal)
 
 
 def jobs(molecule: Molecule, orbital: Basis, fitting: Basis, backend: BackendName) -> Jobs:

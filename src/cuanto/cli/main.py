@@ -29,13 +29,12 @@ from cuanto.cli import (
 )
 from cuanto.cli import run as job
 from cuanto.cli.arguments import Verbose, examples
-from cuanto.cli.calculate import NOT_CONVERGED
+from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED
 from cuanto.cli.lines import print_error, printed_warnings, separate_command
 from cuanto.cli.usage import usage_line
 from cuanto.errors import CompilerError, ConvergenceError, CuantoError, describe_error
 from cuanto.limits import require_memory
 
-BAD_INPUT = 2
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 NO_READER = 141  # 128 + SIGPIPE: `cuanto ... | head`

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from cuanto.cli.calculate import BAD_INPUT, NOT_CONVERGED, Job, run_job
 from cuanto.cli.lines import as_flags, print_text
-from cuanto.cli.show import count, progress_bar
+from cuanto.cli.show import progress_bar
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.batch.entry import Entry

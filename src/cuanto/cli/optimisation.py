@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from cuanto.atomic.export import Contraction, basis_text
 from cuanto.atomic.input import AtomInput, TrustRegion
@@ -24,25 +22,13 @@ from cuanto.atomic.steps import SearchResult
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
 from cuanto.cli.lines import print_text
+from cuanto.cli.show import status_line
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
 from cuanto.processes import ProcessRunner
 from cuanto.system.elements import ATOMIC_NUMBERS, SYMBOLS, symbol_of
 from cuanto.system.text import parse_finite
 from cuanto.workers import DaskRunner, Runner, SerialRunner, usable_cores
-
-
-@contextmanager
-def status_line(
-    console: Console, text: str, hidden: bool = False, redirect: bool = True
-) -> Iterator[Callable[[str], None]]:
-    """Show a status line on a terminal; yields a function that replaces its text."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    hidden = hidden or not console.is_terminal
-    with Bar(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda text: bar.update(task, description=text)
-
 
 # ----------------------------------------------------------------------------------------------- optimisations
 

@@ -16,9 +16,10 @@ from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examp
 from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
 from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.many import run_given
-from cuanto.cli.show import basis_text, count, print_heading
+from cuanto.cli.show import basis_text, print_heading
 from cuanto.errors import CuantoError
 from cuanto.files import write_text
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.interfaces.sources import Source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from rich.text import Text
 from cuanto.cli.lines import print_error, print_notes, print_text
 from cuanto.log import logger
 from cuanto.options import errors_about_option
+from cuanto.wording import count, format_charge
 
 if TYPE_CHECKING:
     from cuanto.basis import Basis
@@ -128,8 +130,7 @@ def print_heading(console: Console, molecule: Molecule, method: str, basis: str)
     name = f"{molecule.name}: " if named else ""  # no escape sequences on a terminal
     if method.lower() == "hf":
         method = "rhf" if molecule.multiplicity == 1 else "uhf"
-    charge = f"{molecule.charge:+d}" if molecule.charge else "0"
-    state = f"charge {charge}, multiplicity {molecule.multiplicity}"
+    state = f"charge {format_charge(molecule.charge)}, multiplicity {molecule.multiplicity}"
     ghosts = int(molecule.nuclei.ghosts.sum())
     atoms = count(molecule.natom, "atom") + (f" ({count(ghosts, 'ghost')})" if ghosts else "")
     line = f"{name}{atoms}, {state}, {method}{basis}"
@@ -157,11 +158,6 @@ def print_summary(console: Console, result: Result, driver: str = "energy") -> N
     line += f"the energy change is {change:.1e}, " * isfinite(change)  # the first iteration has none
     line += f"the gradient {result.state.gradient:.1e} Hartree; "
     print_error(f"{line}{convergence_advice(result.options)}")
-
-
-def count(number: int, what: str) -> str:
-    """Return a number with its noun: 1 atom, 2 atoms."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _lines(result: Result, driver: str) -> Iterator[str]:
@@ -222,6 +218,20 @@ def progress_bar(console: Console, *texts: str, **settings: Any) -> Any:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, *map(TextColumn, texts), console=console, **settings)
+
+
+@contextmanager
+def status_line(
+    console: Console, text: str, hidden: bool = False, redirect: bool = True
+) -> Iterator[Callable[[str], None]]:
+    """Show a status line on a terminal; yields a function that replaces its text."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    hidden = hidden or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda text: bar.update(task, description=text)
 
 
 def _width(console: Console, table: Table) -> int:

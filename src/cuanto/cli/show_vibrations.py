@@ -8,6 +8,7 @@ from rich.console import Console
 
 from cuanto.cli.lines import print_error, print_notes, print_remarks, print_text
 from cuanto.cli.show import make_table, print_table
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.motion.thermochemistry import Thermochemistry
@@ -36,7 +37,7 @@ def _print_line(console: Console, vibrations: Vibrations, label: str) -> None:
     thermochemistry, imaginary = vibrations.thermochemistry, len(vibrations.imaginary)
     text = f"{label} {vibrations.energy:.9f} Hartree, zero-point energy {thermochemistry.zero_point_energy:.6f}, "
     text += f"Gibbs energy {thermochemistry.gibbs_energy:.6f}"
-    text += f", {imaginary} imaginary mode{'s' * (imaginary > 1)}" if imaginary else ""
+    text += f", {count(imaginary, 'imaginary mode')}" if imaginary else ""
     print_text(console, text)
 
 

@@ -12,6 +12,7 @@ from numpy.linalg import LinAlgError
 from cuanto.arrays import Array
 from cuanto.errors import REMARKS, CuantoError, InputError
 from cuanto.units import HARTREE_IN_EV, QUADRUPOLE_IN_DEBYE_ANGSTROM
+from cuanto.wording import count
 
 if TYPE_CHECKING:
     from cuanto.methods.result import Result
@@ -140,7 +141,7 @@ def fitting_line(result: Result) -> str:
 
 
 def error_warnings(result: Result) -> Iterator[str]:
-    """A warning of a large error of fitting, by its estimate."""
+    """A warning if the estimated error of fitting is large."""
     error = abs(result.errors.get("fitting", 0.0))
     if error >= LARGE_FITTING_ERROR * result.molecule.natom:
         other = "give auxbasis='autoaux'" if result.keywords.get("auxbasis") is None else "leave out auxbasis"
@@ -169,8 +170,8 @@ def summary_html(result: Result) -> str:
 
 def _heading(result: Result) -> str:
     verdict = "converged" if result.converged else "NOT converged"
-    many = f"{result.iterations} iteration{'' if result.iterations == 1 else 's'}"
-    return f"{result.molecule.name or 'molecule'}, {result.level_of_theory}, {verdict} in {many}"
+    iterations = count(result.iterations, "iteration")
+    return f"{result.molecule.name or 'molecule'}, {result.level_of_theory}, {verdict} in {iterations}"
 
 
 def _remarks(result: Result) -> list[str]:

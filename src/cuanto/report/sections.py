@@ -15,6 +15,7 @@ from cuanto.report.markup import Markup, headed_table, join, number, seconds, ta
 from cuanto.report.motion import Motion
 from cuanto.report.surfaces import MIN_ISOVALUE, Surface
 from cuanto.units import HARTREE_IN_EV
+from cuanto.wording import count, format_charge
 
 MIN_BAR_SECONDS = 5e-4
 """Seconds; steps that took less have no bar."""
@@ -175,14 +176,12 @@ def _facts(result: Result) -> Markup:
     if (dipole := property_or_none(result, "dipole_debye")) is not None:
         about = ", about the centre of mass" if molecule.charge else ""
         facts.append((f"Dipole moment{about}", number(math.hypot(*dipole), 3), "Debye"))
-    facts.append(
-        ("Charge, multiplicity", f"{molecule.charge:+d}".replace("+0", "0") + f", {molecule.multiplicity}", "")
-    )
+    facts.append(("Charge, multiplicity", f"{format_charge(molecule.charge)}, {molecule.multiplicity}", ""))
     if len(levels) == 2 and (s_squared := property_or_none(result, "s_squared")) is not None:
         facts.append(("\u27e8S\u00b2\u27e9", number(s_squared, 4), f"ideal {number(result.ideal_s_squared, 2)}"))
     ghosts = int(molecule.nuclei.ghosts.sum())
     counted = ((molecule.natom - ghosts, "atom"), (ghosts, "ghost"), (molecule.nelectron, "electron"))
-    size = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counted if n)
+    size = ", ".join(count(n, what) for n, what in counted if n)
     facts.append(("Size", size, ""))
     if isinstance(result, GaussianResult):
         facts.append(("Basis functions", str(result.basis.nbf), ""))

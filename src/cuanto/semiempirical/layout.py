@@ -21,6 +21,7 @@ from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.parameters import Element, Parameters
 from cuanto.system import Molecule
 from cuanto.system.molecule import possible_multiplicities
+from cuanto.wording import format_charge
 
 Indices = NDArray[np.int32]
 Kind = tuple[int, ...]
@@ -180,7 +181,7 @@ class Layout:
             most = total + charge
             raise InputError(f"charge {charge:+d} is impossible with {most} valence electrons: at most {most - 1:+d}")
         if total < up:
-            electrons = f"{total} valence electrons (charge {f'{charge:+d}' if charge else 0})"
+            electrons = f"{total} valence electrons (charge {format_charge(charge)})"
             choice = possible_multiplicities(total)
             raise InputError(f"multiplicity {multiplicity} is impossible with {electrons}: it can be {choice}")
         if up > self.orbitals:

@@ -12,6 +12,7 @@ from cuanto.options import require_known
 from cuanto.system.molecule import Molecule
 from cuanto.system.nuclei import ghost_of
 from cuanto.system.text import quote
+from cuanto.wording import format_charge
 
 EXAMPLES = "such as '3,3' (numbers of atoms) or '1-3;4-6' (atoms, numbered from 1)"
 _ATOMS = re.compile(r"(\d{1,9})(?:\s*-\s*(\d{1,9}))?", re.ASCII)
@@ -56,8 +57,8 @@ class Division:
                 raise InputError(f"a complex of charge {molecule.charge:+d} needs the charges of its fragments")
             charges = [0] * len(groups)
         if sum(charges) != molecule.charge:
-            parts = ", ".join(f"{charge:+d}" if charge else "0" for charge in charges)
-            total = f"{molecule.charge:+d}" if molecule.charge else "0"
+            parts = ", ".join(map(format_charge, charges))
+            total = format_charge(molecule.charge)
             raise InputError(f"charges {parts} of the fragments do not add up to that of the complex, {total}")
         multiplicities = self._per_fragment("multiplicities", len(groups)) or [None] * len(groups)
         found = []

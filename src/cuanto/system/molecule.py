@@ -25,6 +25,7 @@ from cuanto.system.structure import Structure
 from cuanto.system.text import format_path, quote, read_text
 from cuanto.system.xyz import is_atom_list, parse_xyz
 from cuanto.units import BOHR_IN_ANGSTROM
+from cuanto.wording import count, format_charge
 
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74): closer atoms mean wrong units or an atom listed twice."""
@@ -164,7 +165,7 @@ class Molecule:
         if wrong := {name: value for name, value in given.items() if value not in (None, getattr(self, name))}:
             wanted = ", ".join(f"{name}={value}" for name, value in wrong.items())
             raise InputError(
-                f"charge and multiplicity belong to the Molecule, which has charge {_signed(self.charge)} and "
+                f"charge and multiplicity belong to the Molecule, which has charge {format_charge(self.charge)} and "
                 f"multiplicity {self.multiplicity}: make one with Molecule(old.symbols, old.R_ax, {wanted})"
             )
 
@@ -332,7 +333,7 @@ def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
     require(protons != 0, "all atoms are ghosts, which have no electrons: at least one atom must be real")
     nuclei = f"the {protons} protons" if protons > 1 else "the proton"
-    possible = f"it can be {-protons - 2:+d} to {_signed(protons - 1)}"
+    possible = f"it can be {-protons - 2:+d} to {format_charge(protons - 1)}"
     require(nelectron >= 1, f"charge {charge:+d} is impossible: no electron would be left with {nuclei}; {possible}")
     if nelectron > 2 * protons + 2:
         many = f"{nelectron} electrons are more than {nuclei} can bind"
@@ -342,7 +343,7 @@ def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
 def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
     if multiplicity in range(1 + nelectron % 2, nelectron + 2, 2):
         return
-    electrons = f"{nelectron} electron{'s' if nelectron > 1 else ''} (charge {_signed(charge)})"
+    electrons = f"{count(nelectron, 'electron')} (charge {format_charge(charge)})"
     raise InputError(
         f"multiplicity {multiplicity} is impossible with {electrons}: it can be {possible_multiplicities(nelectron)}"
     )
@@ -355,7 +356,3 @@ def possible_multiplicities(nelectron: int) -> str:
     if len(possible) > MAX_SHOWN:
         return f"{', '.join(first[:3])} and so on up to {last}"
     return f"{', '.join(first[:-1])} or {last}" if len(first) > 1 else last
-
-
-def _signed(charge: int) -> str:
-    return f"{charge:+d}" if charge else "0"
