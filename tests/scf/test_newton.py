@@ -9,7 +9,8 @@ import pytest
 
 import cuanto
 from cuanto.scf import accelerator
-from cuanto.scf.newton import FLAT_CURVATURE, _step
+from cuanto.scf.hessian import FLAT_CURVATURE
+from cuanto.scf.newton import _step
 from cuanto.scf.state import State
 from scf_cases import options_for_counting, record, run_record
 

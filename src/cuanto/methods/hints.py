@@ -8,7 +8,7 @@ from math import isfinite
 
 from cuanto.methods.result import Result
 from cuanto.options import ScfOptions
-from cuanto.scf.configurations import capacity, configuration
+from cuanto.scf.configurations import configuration, unpaired_electrons
 from cuanto.system import Molecule
 
 TRIPLETS = ("O2", "S2", "OS", "Se2", "OSe", "SSe", "Te2", "B2", "Si2", "HN", "HP", "CH2", "CSi")
@@ -24,7 +24,7 @@ BOUND = 0.0
 
 
 def hints(result: Result) -> Iterator[str]:
-    """One line for everything that looks like a mistake."""
+    """One line for each thing that looks like a mistake."""
     molecule = result.molecule
     lowest = ground_multiplicity(molecule)
     if lowest is not None and molecule.multiplicity != lowest:
@@ -61,7 +61,5 @@ def ground_multiplicity(molecule: Molecule) -> int | None:
         number = int(molecule.numbers[0])
         if molecule.charge >= number:
             return None
-        subshells = configuration(number, molecule.charge)
-        unpaired = sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
-        return round(unpaired) + 1
+        return round(unpaired_electrons(configuration(number, molecule.charge))) + 1
     return 3 if molecule.charge == 0 and molecule.formula in TRIPLETS else None

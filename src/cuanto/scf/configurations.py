@@ -41,6 +41,11 @@ def capacity(l: int) -> int:
     return 2 * (2 * l + 1)
 
 
+def unpaired_electrons(subshells: Configuration) -> float:
+    """Unpaired electrons by Hund's rule."""
+    return sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
+
+
 def configuration(number: int, charge: float = 0.0) -> Configuration:
     """Electrons of an atom or ion by subshell; cations lose those of the outermost one, anions fill the open one."""
     return _ionise(dict(_table()[number - 1]), charge)

@@ -63,7 +63,7 @@ class Counter:
 
 @dataclass
 class Watch:
-    """Watches whether DIIS stays in the valley where a descent ended: `floor` (nothing is watched if that is None)."""
+    """Watches whether DIIS stays in the valley of `floor`, the state where a descent ended (None: nothing to watch)."""
 
     floor: State | None
     energy: float = np.inf

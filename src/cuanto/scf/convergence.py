@@ -26,8 +26,8 @@ class Criteria:
 
     The gradient bounds the error of the energy (E - E* ~ |F_ov|^2/gap); the energy change guards against a point where
     the gradient is small and the energy still falls. The error of properties is |F_ov|/gap, large in a soft direction:
-    the dipole moment is therefore tested itself. `dipole_change`: the function that returns the change of
-    the dipole moment due to a change of the density.
+    the dipole moment is therefore tested itself. `dipole_change` returns the change of the dipole moment that a change
+    of the density causes.
     """
 
     energy: float

@@ -27,8 +27,8 @@ RIDGE_FACTOR = 3.0
 """Length of a step relative to the last one, if the curvature along the last one was negative."""
 MIN_COSINE = 1e-8
 """Cosine between a step and the change of the gradient below which the curvature is not usable."""
-ENERGY_ROUNDING = 2e-14
-"""Relative error of an energy."""
+ALLOWED_RISE = 2e-14
+"""Rise of the energy, relative to it, that is attributed to rounding."""
 MAX_STEPS_KEPT = 20
 """Steps kept for the quasi-Newton method."""
 MIN_GAP = 0.1
@@ -69,7 +69,7 @@ class _Descent:
         """Orbitals of the next trial step, from the last accepted ones."""
         state, (C_sjm, _, F_eff) = current.state, current.kept
         change = state.energy_change
-        if self.kept is not None and change > 1e-4 * self.slope + ENERGY_ROUNDING * abs(state.energy):
+        if self.kept is not None and change > 1e-4 * self.slope + ALLOWED_RISE * abs(state.energy):
             # Too long: step to the minimum of the parabola through both energies and the slope.
             shorter = min(0.5, max(0.1, -0.5 * self.slope / max(change - self.slope, 1e-300)))
             self.X, self.slope = shorter * self.X, shorter * self.slope

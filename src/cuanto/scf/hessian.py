@@ -22,6 +22,9 @@ from cuanto.terms.base import Term
 
 MIN_CURVATURE = 0.05
 """Hartree: smallest curvature assumed in approximate inverses of the Hessian."""
+FLAT_CURVATURE = 2e-6
+"""Hartree: smaller curvatures belong to rotations between degenerate states, such as a rotation of all electrons of an
+atom, which do not change the energy."""
 FIRST_VECTORS = 16
 """Vectors for which memory is reserved at first."""
 DEPENDENT = 1e-6

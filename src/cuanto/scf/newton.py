@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.scf.convergence import ENERGY_ROUNDING as ROUNDING
-from cuanto.scf.convergence import Criteria
+from cuanto.scf.convergence import ENERGY_ROUNDING, Criteria
 from cuanto.scf.fixed_point import iterations
-from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
+from cuanto.scf.hessian import FLAT_CURVATURE, MIN_CURVATURE, Hessian, Subspace
 from cuanto.scf.loop import Evaluation, ExtrapolationStep, Problem, canonical_state, evaluate
 from cuanto.scf.rotations import rotate_spins, split_angles
 from cuanto.scf.state import State
 
-FLAT_CURVATURE = 2e-6
-"""Hartree: smaller curvatures belong to rotations between degenerate states (such as all electrons of an atom turned
-together), which do not change the energy."""
 FLAT_GRADIENT = 1e-5
 """Gradient along flat directions that does not prevent convergence, whatever the tolerance. The quadrature makes them
 uneven: the energy of an open shell depends a little on its direction."""
@@ -102,8 +98,7 @@ class _Newton:
         settled = step.gain < self.criteria.energy and self.criteria.keeps_dipole(step.change_spq)
         tolerance = self.criteria.gradient
         small = step.steep * state.gradient < tolerance and state.gradient < max(tolerance, FLAT_GRADIENT)
-        converged = settled and small
-        return replace(current, state=replace(state, converged=converged))
+        return replace(current, state=replace(state, converged=settled and small))
 
     def advance(self, current: Evaluation) -> Any | None:
         """Orbitals after the proposed step; None if steps have become too short."""
@@ -117,7 +112,7 @@ class _Newton:
         if self.lowest is None or self.proposal is None:
             return True
         step, change = self.proposal, state.energy - self.lowest.energy
-        rounding = max(ROUNDING * abs(state.energy), 0.1 * self.criteria.energy)
+        rounding = max(ENERGY_ROUNDING * abs(state.energy), 0.1 * self.criteria.energy)
         if step.gain < rounding:  # too small to be judged by the energy
             # A step along a flat, curved valley raises a gradient that is below its tolerance.
             accepted = change < rounding and state.gradient < max(2.0 * self.lowest.gradient, self.criteria.gradient)

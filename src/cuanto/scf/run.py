@@ -9,14 +9,12 @@ import numpy as np
 
 from cuanto.options import ScfOptions
 from cuanto.scf import rotations
-from cuanto.scf.converge import Convergence
+from cuanto.scf.converge import Convergence, Start
 from cuanto.scf.convergence import Criteria
 from cuanto.scf.diagonalise import Diagonaliser
 from cuanto.scf.loop import Density, Problem, first_orbitals
 from cuanto.scf.secants import Secants
 from cuanto.scf.state import State
-
-Start = Density | tuple[Any, Any]
 
 
 def run_scf(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.scf.hessian import MIN_CURVATURE, Hessian, Subspace
+from cuanto.scf.hessian import FLAT_CURVATURE, MIN_CURVATURE, Hessian, Subspace
 from cuanto.scf.loop import ExtrapolationStep, Problem, evaluate
 from cuanto.scf.rotations import rotate_spins, rotation_count, split_angles
 from cuanto.scf.state import State
@@ -30,9 +30,6 @@ TOLERANCE_NEAR_ZERO = 1e-4
 """The same for a curvature near zero, whose error is the residual squared over the distance to the next curvature."""
 TOLERANCE_FLAT = 1e-5
 """The same for flat valleys, where a slightly wrong direction would dominate the slope."""
-FLAT_CURVATURE = 2e-6
-"""Hartree: smaller curvatures belong to rotations between degenerate states (such as all electrons of an atom turned
-together), along which there is nothing to gain."""
 MAX_RELATIVE_RESIDUAL = 0.3
 """Residual, as a fraction of a positive curvature, below which the curvature is certainly positive."""
 MIN_VECTORS = 6
@@ -68,14 +65,14 @@ class Mode:
     @property
     def stable(self) -> bool:
         """Whether no rotation lowers the energy, within the error of curvatures."""
-        return self.curvature > min(UNSTABLE_CURVATURE, -self.error)
+        return _is_stable(self.curvature, self.error)
 
 
 def stability_note(curvature: float, terms: Sequence[Term], is_bound: bool = False) -> str:
     """Note for a result about the stability of a state with this lowest curvature (Hartree), or with a lower one if
     `is_bound`."""
     error = max((term.curvature_error for term in terms), default=0.0)
-    stable = curvature > min(UNSTABLE_CURVATURE, -error)
+    stable = _is_stable(curvature, error)
     if not stable and curvature > CLEARLY_UNSTABLE:
         # Where the energy rises with the fourth power of an angle, the gain is about the curvature squared.
         flat = "the energy surface is flat there, and following it gains almost nothing"
@@ -117,8 +114,7 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
     J. Kuczynski and H. Wozniakowski, SIAM J. Matrix Anal. Appl. 13, 1094 (1992), doi:10.1137/0613066. This holds for
     uniformly distributed vectors; where functions overlap, the part of `Hessian.random` along low modes is smaller and
     the probability larger, so that with diffuse functions `MAX_DOUBT` is not a bound. The width is estimated as the
-    largest Ritz value. Single precision is enough, because curvatures close to zero are left to
-    `lowest_mode`.
+    largest Ritz value. Single precision is enough, because curvatures close to zero are left to `lowest_mode`.
     """
     if rotation_count(problem.orbital_occupations(state.n_sm)) < MANY_ROTATIONS:
         return None
@@ -141,6 +137,11 @@ def certain_curvature(problem: Problem, state: State) -> float | None:
             return None
         x = space.W[-1] / D
     return None
+
+
+def _is_stable(curvature: float, error: float) -> bool:
+    """Whether a lowest curvature with this error is zero or positive."""
+    return curvature > min(UNSTABLE_CURVATURE, -error)
 
 
 def _tolerance(curvature: float) -> float:

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from cuanto.scf.configurations import Configuration, capacity, configuration
+from cuanto.scf.configurations import capacity, configuration, unpaired_electrons
 from cuanto.system import Molecule
 
 HIGHEST_CHARGE = 2
@@ -59,11 +59,6 @@ def _has_few_p_electrons(number: int) -> bool:
     return 0 < subshells.get((outermost, 1), 0.0) <= FEW_P_ELECTRONS
 
 
-def _unpaired(subshells: Configuration) -> float:
-    """Unpaired electrons of an atom by Hund's rule."""
-    return sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
-
-
 def starting_points(molecule: Molecule) -> Iterator[StartingPoint]:
     """The usual guess, and others: M+ L-, and local spins that are antiparallel.
 
@@ -79,7 +74,7 @@ def starting_points(molecule: Molecule) -> Iterator[StartingPoint]:
 
 def _local_spins(molecule: Molecule, centres: list[int], pairs: list[tuple[int, int]]) -> StartingPoint:
     """Neutral atoms; the spins of several centres alternate, and those of their partners are antiparallel to them."""
-    own = [_unpaired(configuration(int(number))) for number in molecule.numbers]
+    own = [unpaired_electrons(configuration(int(number))) for number in molecule.numbers]
     spins = np.zeros(molecule.natom)
     for k, a in enumerate(centres):
         spins[a] = molecule.multiplicity - 1 if len(centres) == 1 else (-1) ** k * own[a]
