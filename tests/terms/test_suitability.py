@@ -20,7 +20,7 @@ from cuanto.basis.table import ElementTable
 from cuanto.errors import InputError
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.terms import CoreHamiltonian, Surroundings
-from cuanto.terms.suitability import is_contracted_otherwise, lacks_core
+from cuanto.terms.suitability import is_contracted_without_relativity, lacks_core
 from cuanto.terms.x2c import NONRELATIVISTIC, OneElectronModel
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_KCAL_PER_MOL
 from sample import EVERY_CASE
@@ -84,7 +84,7 @@ def test_contractions_are_told_apart() -> None:
         for table in tables(name, 19):
             if table.core_potential is None and not name.startswith(VALENCE_ONLY):
                 counts[relativistic] += 1
-                otherwise = is_contracted_otherwise(table.symbol, shells(table), C)
+                otherwise = is_contracted_without_relativity(table.symbol, shells(table), C)
                 assert otherwise is not relativistic, (name, table.symbol)
     assert min(counts.values()) > 10
 

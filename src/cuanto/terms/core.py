@@ -21,7 +21,7 @@ from cuanto.integrals.batches import BraBatch
 from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
-from cuanto.terms.suitability import elements_contracted_otherwise, elements_without_core
+from cuanto.terms.suitability import elements_contracted_without_relativity, elements_without_core
 from cuanto.terms.x2c import NONRELATIVISTIC, X2C, Nuclei, OneElectronModel
 
 
@@ -109,7 +109,9 @@ class CoreHamiltonian(Term):
                 f"give a file with its ECP section, or use {_advised(molecule, self._x2c is not None)}"
             )
         if model.c is not None:
-            wrong = [s for s in elements_contracted_otherwise(molecule, self._basis, model.c) if s not in valence]
+            wrong = [
+                s for s in elements_contracted_without_relativity(molecule, self._basis, model.c) if s not in valence
+            ]
             if wrong:
                 notes.append(
                     f"WARNING: the basis of {', '.join(wrong)} is not contracted for X2C, and energies with "

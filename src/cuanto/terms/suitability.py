@@ -41,9 +41,11 @@ def elements_without_core(molecule: Molecule, basis: Basis) -> list[str]:
     return [symbol for symbol, shells in _all_electron_elements(molecule, basis) if lacks_core(symbol, shells)]
 
 
-def elements_contracted_otherwise(molecule: Molecule, basis: Basis, c: float) -> list[str]:
+def elements_contracted_without_relativity(molecule: Molecule, basis: Basis, c: float) -> list[str]:
     """Elements whose functions were contracted without relativity, although X2C is used."""
-    return [s for s, shells in _all_electron_elements(molecule, basis) if is_contracted_otherwise(s, shells, c)]
+    return [
+        s for s, shells in _all_electron_elements(molecule, basis) if is_contracted_without_relativity(s, shells, c)
+    ]
 
 
 def _all_electron_elements(molecule: Molecule, basis: Basis) -> Iterator[tuple[str, list[Shell]]]:
@@ -65,7 +67,7 @@ def lacks_core(symbol: str, shells: Sequence[Shell]) -> bool:
     return False
 
 
-def is_contracted_otherwise(symbol: str, shells: Sequence[Shell], c: float) -> bool:
+def is_contracted_without_relativity(symbol: str, shells: Sequence[Shell], c: float) -> bool:
     """Whether the contraction of the s functions loses more energy with X2C than without, and too much."""
     Z, s_shells = ATOMIC_NUMBERS[symbol], [shell for shell in shells if shell.l == 0]
     if Z < FIRST_CONTRACTED or not s_shells:
