@@ -13,11 +13,12 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.errors import InputError
 from cuanto.kernels import nddo
+from cuanto.kernels.nddo_multipoles import products
 from cuanto.memory import Budget
 from cuanto.semiempirical.batch import BATCH, batch_size
 from cuanto.semiempirical.engine import REPULSION, PairEngine, Slab
 from cuanto.semiempirical.fock import Fock
-from cuanto.semiempirical.layout import Layout, products
+from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.terms import Core, Repulsion
 from nddo_cases import Array, layout_of, molecule
 from oracles import nddo as slow

@@ -12,9 +12,10 @@ import pytest
 
 from cuanto import Molecule
 from cuanto.errors import InputError
+from cuanto.kernels.nddo_multipoles import products
 from cuanto.semiempirical import derived, one_centre
 from cuanto.semiempirical.constants import HARTREE
-from cuanto.semiempirical.layout import Layout, products
+from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import METHODS, parameters
 from nddo_cases import elements, molecule, reference, run
 from oracles.nddo import rotation

@@ -32,14 +32,15 @@ Pole = tuple[str, float, str, str]
 """Shape, factor of its separation, shells of the separation, shells of the additive term."""
 
 
-def products(orbitals: int) -> list[tuple[int, int]]:
-    """Pairs of orbitals on an atom by pairs of shells: ss, sp, pp, sd, pd, dd."""
+@cache
+def products(orbitals: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of orbitals on an atom in packed order, by pairs of shells: ss, sp, pp, sd, pd, dd."""
     shells = [range(1), range(1, 4), range(4, 9)][: {1: 1, 4: 2, 9: 3}[orbitals]]
-    found = []
+    found = list[tuple[int, int]]()
     for upper, own in enumerate(shells):
         found += [(i, j) for other in shells[:upper] for i in other for j in own]
         found += [(i, j) for i in own for j in own if i <= j]
-    return found
+    return tuple(found)
 
 
 @cache

@@ -18,9 +18,10 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend
+from cuanto.kernels.nddo_multipoles import products
 from cuanto.semiempirical import one_centre
 from cuanto.semiempirical.engine import PairEngine
-from cuanto.semiempirical.layout import Layout, products
+from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
 
 

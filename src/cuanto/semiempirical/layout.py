@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cuanto.arrays import Array
 from cuanto.errors import InputError
+from cuanto.kernels.nddo_multipoles import products
 from cuanto.semiempirical.constants import RESCALE
 from cuanto.semiempirical.parameters import Element, Parameters
 from cuanto.system import Molecule
@@ -26,18 +27,6 @@ from cuanto.wording import format_charge
 Indices = NDArray[np.int32]
 Kind = tuple[int, ...]
 """Principal quantum numbers of the shells."""
-
-
-@cache
-def products(orbitals: int) -> tuple[tuple[int, int], ...]:
-    """Pairs of orbitals in packed order."""
-    shells = [range(1), range(1, 4), range(4, 9)][: {1: 1, 4: 2, 9: 3}[orbitals]]
-    found: list[tuple[int, int]] = []
-    for upper, own in enumerate(shells):
-        for other in shells[:upper]:
-            found += [(i, j) for i in other for j in own]
-        found += [(i, j) for i in own for j in own if i <= j]
-    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
