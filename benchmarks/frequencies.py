@@ -78,7 +78,7 @@ def peer_differences(molecule: cuanto.Molecule, method: str) -> Any:
 
     def gradient(R_ax: Any) -> Any:
         nonlocal density
-        place = cuanto.Molecule(molecule.symbols, R_ax, molecule.charge, molecule.multiplicity)
+        place = molecule.moved_to(R_ax)
         peer = peer_method(place, method)
         peer.kernel(dm0=density)
         density, slope = peer.make_rdm1(), peer.nuc_grad_method()

@@ -64,7 +64,7 @@ class ModeFollower:
         key = calculation_key(start, method, basis, options, "optimised")
         known = [] if self._journal is None else [line for line in self._journal.read() if line.get("key") == key]
         if known:
-            return Molecule(start.symbols, known[-1]["R_ax"], start.charge, start.multiplicity, start.name)
+            return start.moved_to(known[-1]["R_ax"])
         path = None if self._journal is None else self._journal.path.with_suffix(".optimise.journal")
         found = optimize(start, method, basis, convergence=CONVERGENCE, journal=path, **options)
         if self._journal is not None:
@@ -74,7 +74,6 @@ class ModeFollower:
 
 def displace(vibrations: Vibrations, sign: int) -> Molecule:
     """Displace the molecule along the sum of its imaginary modes."""
-    m = vibrations.molecule
     shift_ax = sign * vibrations.modes[vibrations.wavenumbers < 0].sum(axis=0)
     shift_ax *= MAX_DISPLACEMENT / np.linalg.norm(shift_ax, axis=1).max()
-    return Molecule(m.symbols, m.R_ax + shift_ax, m.charge, m.multiplicity, m.name)
+    return vibrations.molecule.moved_to(vibrations.molecule.R_ax + shift_ax)

@@ -204,8 +204,7 @@ class HessianCalculation:
         return calculation_key(self._displace(displacement), *self._model, "displaced")
 
     def _displace(self, displacement: Displacement) -> Molecule:
-        m = self.molecule
-        return Molecule(m.symbols, displacement.apply(m.R_ax, self.step), m.charge, m.multiplicity)
+        return self.molecule.moved_to(displacement.apply(self.molecule.R_ax, self.step))
 
     def _compute(
         self, displacements: Sequence[Displacement], waiting: Sequence[int], reference: Result

@@ -55,5 +55,4 @@ class Surface:
 
     def molecule_at(self, R_ax: ArrayLike) -> Molecule:
         """The molecule with its atoms at the positions R_ax (Bohr)."""
-        m = self.molecule
-        return Molecule(m.symbols, R_ax, m.charge, m.multiplicity, m.name)
+        return self.molecule.moved_to(R_ax)

@@ -253,6 +253,10 @@ class Molecule:
         """Number of electrons of minority spin."""
         return self.nelectron - self.n_alpha
 
+    def moved_to(self, R_ax: ArrayLike) -> "Molecule":
+        """The same atoms at other positions (Bohr), none of their electrons replaced by core potentials."""
+        return Molecule(self.symbols, R_ax, self.charge, self.multiplicity, self.name)
+
     def with_core_electrons(self, core_electrons: Sequence[int] | Ints) -> "Molecule":
         """The same molecule with these electrons of every atom replaced by core potentials."""
         counts = np.array(core_electrons, dtype=np.int64)
