@@ -283,17 +283,19 @@ def _require_known_bases(entries: Sequence[Entry]) -> None:
             if entry.molecule is not None and isinstance(basis, str):
                 elements.setdefault(basis, set()).update(entry.molecule.elements)
     for basis, symbols in elements.items():
-        problem = None
-        for symbol in sorted(symbols):
-            try:
-                source = sources_by_element(basis, [symbol])[symbol]
-                if not is_generated(source):
-                    element_tables(source, [symbol])
-                break
-            except InputError as error:
-                problem = problem or error
-        else:
-            raise InputError(str(problem)) from None
+        if all(_problem_of(basis, symbol) for symbol in sorted(symbols)):
+            raise InputError(_problem_of(basis, min(symbols)))
+
+
+def _problem_of(basis: str, symbol: str) -> str:
+    """Why there is no basis of this name for an element; empty if there is one."""
+    try:
+        source = sources_by_element(basis, [symbol])[symbol]
+        if not is_generated(source):
+            element_tables(source, [symbol])
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 class Journal:

@@ -62,19 +62,30 @@ def group_functions(partners: Sequence[Ints], most_rows: int, most_functions: in
     for p, mine in enumerate(partners):
         if not len(mine):
             continue
-        if groups and groups[-1].last == p:
-            first, _, q = groups[-1]
-            count = p - first + 1
-            same = np.array_equal(q, mine)
-            if count <= most_functions and (same or count * max(len(q), len(mine)) <= most_rows):
-                union = q if same else np.union1d(q, mine)
-                rows = count * len(union)
-                if (same and count <= GATHERED) or (rows <= most_rows and rows <= PADDING * (used + len(mine))):
-                    groups[-1], used = Group(first, p + 1, union), used + len(mine)
-                    continue
-        groups.append(Group(p, p + 1, mine))
-        used = len(mine)
+        room = groups and p - groups[-1].first < most_functions
+        wider = _add_function(groups[-1], p, mine, most_rows, used) if room else None
+        if wider is None:
+            groups.append(Group(p, p + 1, mine))
+            used = len(mine)
+        else:
+            groups[-1], used = wider, used + len(mine)
     return groups
+
+
+def _add_function(group: Group, p: int, q: Ints, most_rows: int, used: int) -> Group | None:
+    """The group with the function p and its partners q as well; None if p does not follow, or adds too many rows.
+
+    `used`: rows of the group that are not empty.
+    """
+    if group.last != p:
+        return None
+    count, same = p - group.first + 1, np.array_equal(group.q, q)
+    if not same and count * max(len(group.q), len(q)) > most_rows:
+        return None
+    union = group.q if same else np.union1d(group.q, q)
+    rows = count * len(union)
+    fits = rows <= most_rows and rows <= PADDING * (used + len(q))
+    return Group(group.first, p + 1, union) if fits or (same and count <= GATHERED) else None
 
 
 @dataclass(frozen=True)
