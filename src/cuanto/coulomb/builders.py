@@ -62,7 +62,7 @@ def make_builders(
         budget.reserve(SECOND_FIT, budget.available() // 2)
     coulomb = direct() if aux is None else fitted(pairs=pairs)
     budget.release(SECOND_FIT)
-    of_exchange = coulomb if aux is None or fitted_exchange or not exchange else direct()
+    exchange_builder = coulomb if aux is None or fitted_exchange or not exchange else direct()
     if omega is None:
-        return Builders(coulomb, of_exchange)
-    return Builders(coulomb, of_exchange, fitted(omega) if fitted_exchange else direct(omega))
+        return Builders(coulomb, exchange_builder)
+    return Builders(coulomb, exchange_builder, fitted(omega) if fitted_exchange else direct(omega))

@@ -15,7 +15,6 @@ from cuanto.backends.base import Backend, Launch, Program, real_name
 from cuanto.backends.exact_sums import ExactSums
 from cuanto.backends.tables import make_tables
 from cuanto.backends.tiers import ITERATIONS, is_worth_waiting, uses_special
-from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR as BLOCKS_PER_PROCESSOR
 from cuanto.coulomb.list_kernels import EXPANSION_BYTES, ListKernels, ListLaunch, blocks_for
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, with_bounds
 from cuanto.integrals.engine import boys_on

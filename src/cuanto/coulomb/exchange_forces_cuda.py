@@ -19,7 +19,8 @@ from cuanto.backends.exact_sums import ExactSums
 from cuanto.basis import Basis
 from cuanto.coulomb.base import DirectOptions
 from cuanto.coulomb.digest_cpu import Window
-from cuanto.coulomb.digest_cuda import BLOCKS_PER_PROCESSOR, BUFFER_BYTES, MIN_BUFFER_BYTES, SPAN
+from cuanto.coulomb.digest_cuda import BUFFER_BYTES, MIN_BUFFER_BYTES, SPAN
+from cuanto.coulomb.list_kernels import BLOCKS_PER_PROCESSOR
 from cuanto.coulomb.pair_classes import DevicePairs, PairClass, pair_slopes
 from cuanto.coulomb.quartets import SIZE_SHARE, QuartetEngine, round_to_single, windows
 from cuanto.integrals.engine import boys_on, upload_groups

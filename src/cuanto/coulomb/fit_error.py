@@ -63,7 +63,7 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
 
     `D_spq` on the host: one matrix for both spins, or one for each. `omega`: that of the attenuated operator.
     """
-    coulomb = of_exchange = 0.0
+    coulomb_error = exchange_error = 0.0
     for atom in range(len(basis.R_ax)):
         own, fitting = ([shell for shell in one.shells if shell.atom == atom] for one in (basis, aux))
         if not own:
@@ -72,11 +72,11 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
         functions = np.flatnonzero(basis.function_atoms == atom)[kept]
         missing = _missing_parts(_contractions(used), _contractions(fitting), omega)
         D_sab = D_spq[:, functions[:, None], functions]
-        coulomb -= 0.5 * _square(missing, D_sab.sum(axis=0))
+        coulomb_error -= 0.5 * _square(missing, D_sab.sum(axis=0))
         if exchange:
             factor = 0.25 if len(D_sab) == 1 else 0.5
-            of_exchange += factor * sum(_exchange(missing, D_ab) for D_ab in D_sab)
-    return COULOMB_FACTOR * coulomb, EXCHANGE_FACTOR * of_exchange
+            exchange_error += factor * sum(_exchange(missing, D_ab) for D_ab in D_sab)
+    return COULOMB_FACTOR * coulomb_error, EXCHANGE_FACTOR * exchange_error
 
 
 def without_redundancy(D_spq: Array, S_pq: Array, basis: Basis, charges_a: Ints) -> Array:

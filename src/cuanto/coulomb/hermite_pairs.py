@@ -295,11 +295,8 @@ def _all(kinds: Sequence[tuple[Primitives, Primitives]], backend: Backend) -> _S
 
 def _select(kinds: Sequence[tuple[Primitives, Primitives]], threshold: float, backend: Backend) -> _Selection:
     """Pairs whose overlap factor times coefficients is above the threshold, found in chunks."""
-    xp, bases, smallest = (
-        backend.xp,
-        range_starts([a.count * b.count for a, b in kinds]).tolist(),
-        BOUND_SHARE * threshold,
-    )
+    xp, smallest = backend.xp, BOUND_SHARE * threshold
+    bases = range_starts([a.count * b.count for a, b in kinds]).tolist()
     program = backend.compile(step_source(backend.traits.language, "j_select"))
     parts = []
     for begin in range(0, bases[-1], CHUNK_NUMBERS):

@@ -199,10 +199,10 @@ class Steps:
         for c in classes:
             width = n * hermite_count(c.order)
             found.H_knt.append(xp.empty((c.count, width)))
-            of_class = {**common, "start": c.first, "number": c.number, "H": found.H_knt[-1]}
-            of_class["W"] = self_repulsion_on(self.backend, c.order)
+            own = {**common, "start": c.first, "number": c.number, "H": found.H_knt[-1]}
+            own["W"] = self_repulsion_on(self.backend, c.order)
             for block in c.blocks:
-                launches.append(self._launch("j_density", block.count, {**of_class, **self._values(block)}, 8 * width))
+                launches.append(self._launch("j_density", block.count, {**own, **self._values(block)}, 8 * width))
         self.backend.launch_all(launches)
         return found
 

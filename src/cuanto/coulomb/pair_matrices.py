@@ -69,13 +69,12 @@ class PairMatrices:
     def _bra(self, pairs: DevicePairs) -> BraMatrices:
         if id(pairs) not in self._bras:
             batch = pairs.host.bra
-            parity, plans = _parity(batch.shell), _plans(batch.shells, _parity(batch.shell), ket=False)
+            parity = _parity(batch.shell)
+            plans = _plans(batch.shells, parity, ket=False)
             owner, _ = range_members(np.diff(batch.first))
             sizes = np.array([0 if plan is None else plan.coefficients for plan in plans])[parity[owner]]
-            records, start = (
-                self._records(PAIR_PLAN, [_plan_row(batch.shells, plan) for plan in plans]),
-                range_starts(sizes),
-            )
+            records = self._records(PAIR_PLAN, [_plan_row(batch.shells, plan) for plan in plans])
+            start = range_starts(sizes)
             expansion = np.empty(start[-1])
             values = {"plans": records.array, "parity": parity[owner], "start": start, "bra_record": batch.record}
             self.backend.launch_all([Launch(self._expand, len(owner), {**values, "out": expansion})])

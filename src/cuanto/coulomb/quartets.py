@@ -67,23 +67,18 @@ class QuartetEngine:
     """J and K of a basis by quartets; pairs, bounds and kernels are set up once per geometry."""
 
     def __init__(self, basis: Basis, budget: Budget, options: DirectOptions) -> None:
-        backend, threshold, precision, algorithm = (
-            budget.backend,
-            options.threshold,
-            options.precision,
-            options.algorithm,
-        )
+        backend, threshold, precision = budget.backend, options.threshold, options.precision
         self.backend, self.threshold, self.precision, self.nbf = backend, threshold, precision, basis.nbf
         pairs = pair_classes(basis, threshold * PRIMITIVE_SHARE, options.omega)
         make: Any = DIGESTS[backend.traits.language]
         cutoff = threshold * SIZE_SHARE
         # Bounds are always evaluated in double precision.
-        double = make(budget, pairs, algorithm, np.float64, cutoff)
+        double = make(budget, pairs, options.algorithm, np.float64, cutoff)
         self.pairs: list[PairClass] = double.pairs
         digests = {"float64": double}
         if precision != "double":
             rounded = [round_to_single(pair) for pair in double.pairs]
-            digests["float32"] = make(budget, rounded, algorithm, np.float32, cutoff)
+            digests["float32"] = make(budget, rounded, options.algorithm, np.float32, cutoff)
         self._parts = [(digests[name], window) for name, window in windows(precision, threshold).items()]
         # All combinations of the columns of a pair with itself are evaluated.
         kets, own = (sum(p.bra.count * p.columns**n for p in double.pairs) for n in (1, 2))

@@ -124,10 +124,11 @@ class DisplacementPlan:
 
 def _reversing(site: Sequence[Operation], direction_x: Array) -> Operation | None:
     """An operation of the site that reverses a direction."""
-    for operation in site:
-        if np.abs(operation.R_xy @ direction_x + direction_x).max() < SAME_DIRECTION:
-            return operation
-    return None
+    return next((operation for operation in site if _reverses(operation.R_xy, direction_x)), None)
+
+
+def _reverses(R_xy: Array, direction_x: Array) -> bool:
+    return bool(np.abs(R_xy @ direction_x + direction_x).max() < SAME_DIRECTION)
 
 
 def independent_directions(site: Sequence[Array]) -> list[Array]:
@@ -157,7 +158,7 @@ def independent_directions(site: Sequence[Array]) -> list[Array]:
 
 
 def _cost(site: Sequence[Array], direction_x: Array) -> int:
-    return 1 if any(np.abs(R_xy @ direction_x + direction_x).max() < SAME_DIRECTION for R_xy in site) else 2
+    return 1 if any(_reverses(R_xy, direction_x) for R_xy in site) else 2
 
 
 def _candidate_directions(site: Sequence[Array]) -> list[Array]:

@@ -273,12 +273,11 @@ class Search:
             stage = f"point {number} of {len(self.constraints)}: {scanned}"
             start, converged = self._optimise(start, self.surface, constraints, "minimum", stage)
             last = [step for step in self._steps if step.stage == stage and step.accepted][-1]
-            energy, gradient = last.energy, last.gradient
             points.append(
                 PathPoint(
                     molecule=start,
-                    energy=energy,
-                    gradient=gradient,
+                    energy=last.energy,
+                    gradient=last.gradient,
                     converged=converged,
                     coordinate=float(number),
                     constraints=tuple(constraints),

@@ -23,6 +23,7 @@ from cuanto.system import Molecule
 from cuanto.system.masses import isotope_mass
 from cuanto.system.symmetry import symmetry_of
 from cuanto.units import DALTON_IN_ELECTRON_MASSES, HARTREE_IN_WAVENUMBERS, INTENSITY_IN_KM_PER_MOL
+from cuanto.wording import count
 
 LINEAR_RATIO = 1e-5
 """Ratio of the smallest to the largest moment of inertia below which a molecule is linear."""
@@ -174,8 +175,7 @@ def _warnings(hessian: Hessian, values: Array) -> list[str]:
     negative = np.sqrt(-values[values < 0]) * IN_WAVENUMBERS
     if len(negative):
         shown = ", ".join(f"{-one:.1f}" for one in negative[:6])
-        what = "1 imaginary mode" if len(negative) == 1 else f"{len(negative)} imaginary modes"
-        it = "it" if len(negative) == 1 else "them"
+        what, it = count(len(negative), "imaginary mode"), "it" if len(negative) == 1 else "them"
         found.append(
             f"WARNING: {what} ({shown} cm^-1): not a minimum; thermochemistry leaves {it} out; follow_imaginary=True "
             f"displaces the atoms along {it} and optimises again"

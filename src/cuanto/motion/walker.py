@@ -26,6 +26,8 @@ from cuanto.units import BOHR_IN_ANGSTROM
 
 Evaluate = Callable[[Array], tuple[float, Array]]
 """Energy and gradient at positions R_ax."""
+MODULES = ("engine", "errors", "internal", "molecule", "optimize", "params")
+"""Modules of geomeTRIC that are used."""
 MESSAGE = "optimisations need geomeTRIC: `pip install 'cuanto[motion]'`"
 COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, True)}
 """Coordinate systems: whether fragments are connected, and whether Cartesian coordinates are added."""
@@ -98,7 +100,7 @@ class Walker:
 
     def __init__(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> None:
         self._criteria = criteria
-        self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in PARTS}
+        self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in MODULES}
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         with silence(), _translate_errors():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
@@ -253,9 +255,6 @@ class Walker:
 
 class _EvaluationError(Exception):
     """Carries an error of the energy or gradient through geomeTRIC."""
-
-
-PARTS = ("engine", "errors", "internal", "molecule", "optimize", "params")
 
 
 def _targets(one: Constraint) -> list[float | None]:

@@ -25,9 +25,8 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
 
     Early block rotations are in single precision if that pays and the energy tolerance is tighter than what they reach.
     """
-    integer = not options.smearing and options.occupations is None
     language = frame.device.traits.language
-    large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and integer
+    large = options.diagonaliser == "auto" and frame.size >= PSEUDO_ORBITALS[language] and options.aufbau
     if large or (options.diagonaliser == "pseudo" and options.variant in ("auto", "block")):
         mixed = SINGLE_IS_FASTER[language] and options.energy_tolerance < SETTLED_COUPLING**2
         return Pseudo(frame, "economical", options.level_shift, mixed)
@@ -46,6 +45,6 @@ def settings(given: dict[str, Any]) -> tuple[ScfOptions, Callable[[Frame], Diago
     if given.get("diagonaliser") != SP2:
         return ScfOptions.of(**given), None
     options = ScfOptions.of(**{**given, "diagonaliser": "full"})
-    if options.smearing or options.occupations is not None or options.level_shift:
+    if not options.aufbau or options.level_shift:
         raise InputError("diagonaliser='sp2' needs aufbau occupations: leave out smearing, occupations and level_shift")
     return options, purification

@@ -55,8 +55,8 @@ def project(
         previous = error
         a, b = 2.0 / (2.0 - empty), 2.0 / (1.0 + full)
         down, up = (a * a, 2.0 * a * (1.0 - a), (1.0 - a) ** 2), (-b * b, 2.0 * b, 0.0)  # coefficients of X^2, X and 1
-        of_down, of_up = (c[0] * squared + c[1] * trace + c[2] * n for c in (down, up))
-        c, trace = (down, of_down) if abs(of_down - electrons) < abs(of_up - electrons) else (up, of_up)
+        trace_down, trace_up = (c[0] * squared + c[1] * trace + c[2] * n for c in (down, up))
+        c, trace = (down, trace_down) if abs(trace_down - electrons) < abs(trace_up - electrons) else (up, trace_up)
         full, empty = (c[0] * x * x + c[1] * x + c[2] for x in (full, empty))
         X *= c[1]
         square *= c[0]
