@@ -194,17 +194,18 @@ class BatchQuadrature(Quadrature):
         """The two factors of the density: orbitals twice, or, cheaper for gga, functions and sum_i C_pi psi_i."""
         if self.family == "gga":
             return chi, self._by_orbitals(batch, chi[:1], C_pi)
-        width = C_pi.shape[1]
-        transposed = self._gather("gather_transposed", batch, (width, batch.rows), C_pi, width)
-        psi = self._products(transposed, chi)
+        psi = self._orbitals(batch, chi, C_pi)
         return psi, psi
+
+    def _orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
+        """C^T values: the orbitals, if the values are those of the functions."""
+        width = C_pi.shape[1]
+        return self._products(self._gather("gather_transposed", batch, (width, batch.rows), C_pi, width), values)
 
     def _by_orbitals(self, batch: Batch, values: Any, C_pi: Any) -> Any:
         """C (C^T values)"""
-        width = C_pi.shape[1]
-        transposed = self._gather("gather_transposed", batch, (width, batch.rows), C_pi, width)
-        back = self._gather("gather_orbitals", batch, (batch.rows, width), C_pi, width)
-        return self._products(back, self._products(transposed, values))
+        width, psi = C_pi.shape[1], self._orbitals(batch, values, C_pi)
+        return self._products(self._gather("gather_orbitals", batch, (batch.rows, width), C_pi, width), psi)
 
     def _products(self, part: Any, values: Any) -> Any:
         """Batched products of every component; the library's batches have three axes."""

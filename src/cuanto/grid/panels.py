@@ -46,6 +46,8 @@ TILE = 4
 TRANSPOSE_TILE = tuning.size("cpu", "grid.transposed_rows")
 ROWS = 24
 """Functions are padded to a multiple of this."""
+ORBITAL_TILE = 8
+"""Orbitals in the largest tile of the kernels, which pad them to a multiple of it."""
 LOCAL_FUNCTIONS = tuning.size("cpu", "grid.local_functions")
 GROWTH = tuning.number("cpu", "grid.block_growth")
 MAX_GROUPS = tuning.size("cpu", "grid.block_groups")
@@ -118,7 +120,7 @@ class PanelQuadrature(Quadrature):
         spins, width = len(given), 0 if C_spi is None else given.shape[2]
         out = np.empty((spins, self.components, len(self.grid.w_g)), dtype=self.dtype)
         rows = self._most_rows
-        padded = -(-width // 8) * 8  # the kernels' largest tile
+        padded = -(-width // ORBITAL_TILE) * ORBITAL_TILE
         packed = 2 * rows * (rows if C_spi is None else padded)
         room = spins * packed + PANEL_PAD * (2 * self.values * rows + 4 * padded)
         local = self._local_numbers(spins, width)
@@ -147,7 +149,7 @@ class PanelQuadrature(Quadrature):
         """dE/dR at fixed density matrices and weights; `moving`: points move with their atoms."""
         given, potential = (np.ascontiguousarray(array) for array in (D_spq if C_spi is None else C_spi, potential_scg))
         spins, rows, width = len(given), self._most_rows, 0 if C_spi is None else given.shape[2]
-        padded, local = -(-width // 8) * 8, self._local_numbers(spins, width)
+        padded, local = -(-width // ORBITAL_TILE) * ORBITAL_TILE, self._local_numbers(spins, width)
         products = {"lda": 1, "gga": 2, "mgga": 4}[self.family]
         room = spins * (rows * rows if C_spi is None else 2 * rows * padded)
         room += PANEL_PAD * (rows * (VALUE_COUNTS[ORDER[self.family] + 1] + 2 * products + 1) + padded)
