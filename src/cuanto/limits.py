@@ -27,7 +27,7 @@ FILES_2 = "memory.max", "memory.current", "memory.stat", "inactive_file"
 """Files of a group with its limit, the memory in use and statistics, and the name of reclaimable memory there; control
 groups of versions 1 and 2."""
 UNLIMITED = 2**60
-"""Sizes from here on mean that a control group of version 1 has no limit."""
+"""Sizes from this one on mean that a control group of version 1 has no limit."""
 ADDRESSES = "`ulimit -v`"
 GROUP = "the control group (a container or batch system)"
 

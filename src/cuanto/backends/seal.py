@@ -30,9 +30,8 @@ def publish(draft: str, final: str) -> None:
     with open(draft, "rb+") as file:
         file.write(seal(os.path.basename(final), file.read()))
         file.flush()
-        os.fchmod(
-            file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022
-        )  # linkers replace the draft by a file with other permissions
+        # Linkers replace the draft by a file with other permissions.
+        os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & ~0o022)
         os.fsync(file.fileno())
     if os.path.isdir(final) and not os.path.islink(final):
         import tempfile  # importing it takes as long as all the rest of this script

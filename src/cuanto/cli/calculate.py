@@ -48,9 +48,8 @@ TASKS = ("energy", "gradient", "optimize", "frequencies", "md", COUNTERPOISE)
 class Job:
     """What to compute: molecules as the user names them, `keywords` of `cuanto.energy`, and paths of outputs by kind.
 
-    `driver`: the task, one of TASKS, with `settings` of its own.
-
-    Values of None come from the molecule's file (a QCSchema input names its method), or else from the defaults.
+    `driver`: the task, one of TASKS, with `settings` of its own. Where a value is None, that of the molecule's file is
+    used (a QCSchema input names its method), or else the default.
     `file`: the job file, if there is one. `basis_path(name, key)`: path or name of a basis set that a molecule's file
     names; `key` (`basis` or `auxbasis`) is for error messages.
     """

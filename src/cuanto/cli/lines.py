@@ -42,7 +42,7 @@ _OPTION = re.compile(rf"(?<![\w'-])(?<!-o )(?<!--option )({'|'.join((*FLAGS, *OP
 
 @contextmanager
 def separate_command() -> Iterator[None]:
-    """Commands inside print options as flags, and a job file that one of them reads does not matter afterwards."""
+    """Context of a command: messages name options as flags, unless the command itself reads a job file."""
     token = in_a_job.set(False)
     try:
         yield

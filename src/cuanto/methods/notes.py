@@ -34,7 +34,7 @@ def purpose_notes(basis: Basis, auxbasis: Basis | None, fitting: str) -> Iterato
     if auxbasis is None:
         return
     for name in dict.fromkeys(auxbasis.sources.values()):
-        role = "jkfit" if "jkfit" in name.lower() else exchange.role_of(name)  # which takes half a second
+        role = "jkfit" if "jkfit" in name.lower() else exchange.role_of(name)  # a lookup of half a second
         if role == "orbital":
             yield f"WARNING: {name} is an orbital basis, not a fitting set: leave out auxbasis"
         elif role in ("jfit", "dftjfit") and fitting == "jk":

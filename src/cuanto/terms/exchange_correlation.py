@@ -151,8 +151,8 @@ def grid_error(
     density: tuple[Any, Any],
     budget: Budget,
 ) -> float:
-    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree; from a small
-    grid that compares some of its points with better ones (`grid.check`)."""
+    """Estimated error of the energy of a `density` (D_spq and C_spi) on a grid, Hartree, from a small grid that
+    compares quadrature rules where they err most (`grid.check`)."""
     patterns = check_patterns(molecule, settings)
     grid = make_grid(molecule, basis, settings, potential.backend, patterns=patterns)
     if not len(grid.w_g):

@@ -42,7 +42,7 @@ class OneElectronModel:
         return np.array([gaussian_exponent(rms_radius(mass_number(int(Z)))) if Z else POINT_EXPONENT for Z in protons])
 
     def atom(self, basis: Basis, protons: int, charge: int, backend: Backend) -> Any:
-        """The one-electron matrix of an atom at the origin; `charge` is that of the nucleus plus core electrons."""
+        """The one-electron matrix of an atom at the origin; `charge` is that of nucleus and core electrons together."""
         nuclei = Nuclei(np.array([float(charge)]), np.zeros((1, 3)), self.exponents(np.array([protons])))
         if self.c is not None:
             return X2C(basis, nuclei, self.c, backend).h_pq
