@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -170,6 +171,32 @@ def test_integrals_are_recomputed_on_a_small_device() -> None:
     assert again == [False, True]
     for result in (small, retried):
         assert result.energy == pytest.approx(whole.energy, abs=ENERGY)
+
+
+# ---------------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library keeps freed memory")
+def test_memory_freed_by_earlier_calculations_does_not_count() -> None:
+    budget = Budget(get_backend("cpu"), 10_000 * MIB)
+    before = budget.available()
+    arrays = [np.ones(2000) for _ in range(8 * MIB // 2000 * 16)]  # 128 MiB in pieces that are not mapped one by one
+    assert budget.available() < before - 100 * MIB
+    last = arrays.pop()
+    arrays.clear()
+    assert budget.available() > before - 20 * MIB
+    assert last.size == 2000
+
+
+def test_the_advice_about_a_limit_is_sufficient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_resident", lambda: 100 * MIB)
+    backend = get_backend("cpu")
+    with pytest.raises(InputError, match=r"50 MiB are needed, 36 MiB are left: raise max_memory to at least 214 MiB"):
+        Budget(backend, 200 * MIB).reserve("arrays", 50 * MIB)
+    Budget(backend, 214 * MIB).reserve("arrays", 50 * MIB)
+    monkeypatch.setattr(type(backend), "memory", lambda self: (40 * MIB, 40 * MIB))
+    with pytest.raises(InputError, match=r"50 MiB are needed, 36 MiB are left: use a smaller basis"):
+        Budget(backend, 214 * MIB).reserve("arrays", 50 * MIB)
 
 
 # ---------------------------------------------------------------------------------------------- warnings

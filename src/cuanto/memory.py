@@ -24,6 +24,8 @@ RETRY_FACTOR = 0.7
 MIN_SHARE = 0.05
 """Smallest share of the free memory that is tried."""
 T = TypeVar("T")
+Advice = Callable[[int], str]
+"""What the user can do if this many bytes are missing."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,11 @@ class Budget:
         self.reserved: dict[str, int] = {}
         self.limit = self._measure()
 
-    @property
-    def advice(self) -> str:
-        """Advice for the error message if memory does not suffice."""
-        return "use a smaller basis" if self.max_memory is None else "raise max_memory"
+    def advice(self, missing: int) -> str:
+        """Advice for the error message if this many bytes are missing."""
+        if self.max_memory is None or self._free() < self.max_memory - self._program():
+            return "use a smaller basis"
+        return f"raise max_memory to at least {ceil((self.max_memory + missing / self.share) / MIB)} MiB"
 
     def available(self) -> int:
         """Bytes that are neither reserved nor in use."""
@@ -92,7 +95,7 @@ class Budget:
         """Reserve more bytes under a name; if there are too few, the error message ends with `hint`."""
         left = max(0, self._unreserved())
         if size > left:
-            hint = hint or self.advice
+            hint = hint or self.advice(size - left)
             raise InputError(f"{name}: {ceil(size / MIB)} MiB are needed, {left // MIB} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size
 
@@ -131,14 +134,21 @@ class Budget:
 
     def _measure(self) -> int:
         """Bytes that may be allocated now."""
-        free = int(FREE_FRACTION * self.backend.memory()[0])
-        return int(
-            self.share * (free if self.max_memory is None else min(free, int(self.max_memory) - self._program()))
-        )
+        free = self._free()
+        if self.max_memory is not None:
+            free = min(free, int(self.max_memory) - self._program())
+        return int(self.share * free)
+
+    def _free(self) -> int:
+        """Free memory of the device that a calculation may use."""
+        return int(FREE_FRACTION * self.backend.memory()[0])
 
     def _program(self) -> int:
         """Bytes that count against `max_memory` before anything is reserved."""
-        return _resident() + PROGRAM if self._counts_program else 0
+        if not self._counts_program:
+            return 0
+        self.backend.release_memory()  # what earlier calculations have freed
+        return _resident() + PROGRAM
 
 
 def retry_with_less_memory(calculate: Callable[[float], T], backend: Backend) -> T:

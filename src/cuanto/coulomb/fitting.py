@@ -29,13 +29,13 @@ from cuanto.coulomb.fitting_layout import Layout, make_layout
 from cuanto.coulomb.fitting_packed import PackedRows, PairParts, cut_pairs
 from cuanto.coulomb.fitting_rows import GroupedRows, NativeRows, Partners, find_partners
 from cuanto.coulomb.forces import Sources, electronic_gradient
-from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan, plan_recomputed
+from cuanto.coulomb.memory import BUILD_MATRICES, COLUMNS, Plan, Sizes, make_plan, plan_recomputed, raise_limit
 from cuanto.coulomb.metric import FittingMetric, MetricReport
 from cuanto.errors import InputError
 from cuanto.integrals.batches import BraBatch
 from cuanto.integrals.engine import check_basis, resolve
 from cuanto.log import Timings, logger
-from cuanto.memory import Budget
+from cuanto.memory import Advice, Budget
 from cuanto.system import ATOMIC_NUMBERS
 
 KINDS = ("jk", "j")
@@ -200,7 +200,7 @@ class TensorPlan:
     parts: PairParts | None = None
 
 
-def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: str = "raise max_memory") -> TensorPlan:
+def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: Advice = raise_limit) -> TensorPlan:
     """Choose the fastest storage within `limit` bytes: a compact one that needs fewer passes may be faster.
 
     `exchange`: integrals are for K as well. `advice`: what an error suggests if the memory is not sufficient.

@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 
 from cuanto.errors import InputError
-from cuanto.memory import MIB, Budget
+from cuanto.memory import MIB, Advice, Budget
 
 STORED_SHARE = 0.5
 """Fraction of the available memory for four-centre integrals with storage `auto`: the grid needs memory as well."""
@@ -117,7 +117,12 @@ def store_limit(budget: Budget, required: bool) -> int:
     return int((1.0 if required else STORED_SHARE) * budget.available())
 
 
-def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
+def raise_limit(missing: int) -> str:
+    """Advice about a limit whose origin is not known."""
+    return "raise max_memory"
+
+
+def make_plan(sizes: Sizes, limit: int, advice: Advice = raise_limit) -> Plan:
     """The plan that stores most; `advice`: what the error suggests if the limit is too small for every plan."""
     if sizes.in_core > limit:
         return plan_recomputed(sizes, limit, advice)
@@ -130,13 +135,13 @@ def make_plan(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Pla
     return Plan("in-core", total, total, columns, *common, seconds=passes * sizes.pass_seconds)
 
 
-def plan_recomputed(sizes: Sizes, limit: int, advice: str = "raise max_memory") -> Plan:
+def plan_recomputed(sizes: Sizes, limit: int, advice: Advice = raise_limit) -> Plan:
     """The plan that recomputes fewest integrals if not all can be stored."""
     total = len(sizes.blocks)
     if limit < sizes.minimum:
         raise InputError(
             f"density fitting needs {ceil(sizes.minimum / MIB)} MiB at least, {limit // MIB} MiB are allowed: "
-            f"{advice}, or use fitting='none'"
+            f"{advice(sizes.minimum - limit)}, or use fitting='none'"
         )
     if not sizes.column:
         return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)
