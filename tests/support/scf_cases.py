@@ -211,15 +211,17 @@ def oracle(mol: cuanto.Molecule, orbital: cuanto.Basis) -> Any:
 
     from cuanto.basis.shell import tabulated_coefficients
 
+    labels = [symbol.replace("Gh-", "GHOST-") for symbol in mol.symbols]
     shells: dict[str, Any] = {}
     for shell in orbital.shells:
-        if mol.symbols.index(orbital.symbols[shell.atom]) == shell.atom:
+        label = labels[shell.atom]
+        if labels.index(label) == shell.atom:
             rows = zip(shell.exponents, tabulated_coefficients(shell), strict=True)
             entry = [shell.l, *([float(a), *map(float, row)] for a, row in rows)]
-            shells.setdefault(orbital.symbols[shell.atom], []).append(entry)
-    atoms = [(symbol, tuple(R)) for symbol, R in zip(mol.symbols, mol.R_ax.tolist(), strict=True)]
+            shells.setdefault(label, []).append(entry)
+    atoms = [(label, tuple(R)) for label, R in zip(labels, mol.R_ax.tolist(), strict=True)]
     unpaired = mol.with_core_electrons(orbital.core_electrons).valence_multiplicity - 1
-    about = {"charge": mol.charge, "spin": unpaired, "ecp": _oracle_potentials(orbital)}
+    about = {"charge": mol.charge, "spin": unpaired, "ecp": _oracle_potentials(orbital), "cart": not orbital.spherical}
     return gto.M(atom=atoms, unit="Bohr", basis=shells, verbose=0, **about)
 
 
@@ -258,7 +260,7 @@ def exact_core_hamiltonian(mole: Any, orbital: cuanto.Basis) -> Any:
         terms = [] if potential is None else [term for term in potential.local if term.power == 2]
         if terms:
             shells = {"He": [[0, [term.exponent, 1.0]] for term in terms]}
-            points = gto.M(atom=[("He", tuple(R_x))], unit="Bohr", basis=shells, verbose=0)
+            points = gto.M(atom=[("He", tuple(R_x))], unit="Bohr", basis=shells, cart=mole.cart, verbose=0)
             norms = [(2 * term.exponent / np.pi) ** 0.75 for term in terms]
             factors = np.array([term.coefficient / norm for term, norm in zip(terms, norms, strict=True)])
             h_pq = h_pq + df.incore.aux_e2(mole, points, intor="int3c1e") @ factors
