@@ -7,7 +7,10 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,16 @@ def last_number(command: list[str], **environment: str) -> float:
     if done.returncode != 0:
         sys.exit(f"{done.stderr.strip()}\nthis child process failed with status {done.returncode}")
     return float(done.stdout.split()[-1])
+
+
+def in_processes(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int) -> Iterator[Any]:
+    """Results of a function for several tuples of arguments; those of several processes in order of completion."""
+    if workers == 1:
+        yield from (function(*arguments) for arguments in calls)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        futures = [pool.submit(function, *arguments) for arguments in calls]
+        yield from (future.result() for future in as_completed(futures))
 
 
 def pyscf_mole(molecule: Any, basis: Any) -> Any:

@@ -4,6 +4,7 @@
     python tools/compare_gradients.py --backend cuda --json FILE
     python tools/compare_gradients.py --only "zinc hydride"
     python tools/compare_gradients.py --set core_potential             # molecules with core potentials
+    OMP_NUM_THREADS=1 python tools/compare_gradients.py --workers 8    # in 8 processes: times in the record are longer
 
 Rows go to benchmarks/results/SET_references_BACKEND.json one by one: an interrupted run continues, and rows that are
 there are not repeated unless --again. Exit status 1: an energy differs by more than 1e-6 Hartree with a grid or 1e-8
@@ -25,7 +26,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
 
-from common import machine  # noqa: E402
+from common import in_processes, machine  # noqa: E402
 
 from cuanto.backends.base import get_backend  # noqa: E402
 from cuanto.functionals import get_functional  # noqa: E402
@@ -109,26 +110,27 @@ def main() -> int:
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", nargs="+", default=[""], help="parts of rows' names")
     parser.add_argument("--again", action="store_true", help="compute rows of the file again")
+    parser.add_argument("--workers", type=int, default=1, help="number of processes")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/SET_references_BACKEND.json")
     options = parser.parse_args()
     file = options.json or RESULTS / f"{options.set}_references_{options.backend}.json"
     there = [] if options.again or not file.exists() else json.loads(file.read_text())["rows"]
-    known = {key(row) for row in references(options.set)}
-    kept: dict[str, Row] = {row["row"]: row for row in there if row["row"] in known}
+    rows = {key(row): row for row in references(options.set)}
+    kept: dict[str, Row] = {row["row"]: row for row in there if row["row"] in rows}
     record: Row = {"benchmark": f"{options.set}_references", "machine": machine(get_backend(options.backend))}
-    for row in references(options.set):
-        if key(row) in kept or not any(part in key(row) for part in options.only):
-            continue
-        made = kept[key(row)] = compare(row, options.backend)
+    record["workers"] = options.workers
+    wanted = [name for name in rows if name not in kept and any(part in name for part in options.only)]
+    for made in in_processes(compare, [(rows[name], options.backend) for name in wanted], options.workers):
+        kept[made["row"]] = made
         words = f"energy {made['energy_difference']:+.1e} Hartree, "
-        if row["gradient"] is not None:
+        if "gradient_difference" in made:
             words += f"gradient {made['gradient_difference']:.1e}, sum {made['sum_of_forces']:.1e} Hartree/Bohr, "
         print(f"{made['row']:56} {words}{made['seconds']:.1f} s{'' if agrees(made) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
-        rows = list(kept.values())
-        file.write_text(json.dumps(record | {"largest": largest(rows), "rows": rows}, indent=1) + "\n")
+        ordered = [kept[name] for name in rows if name in kept]
+        file.write_text(json.dumps(record | {"largest": largest(ordered), "rows": ordered}, indent=1) + "\n")
     wrong = [made["row"] for made in kept.values() if not agrees(made)]
-    print(f"{len(kept)} of {len(references(options.set))} rows, {len(wrong)} wrong")
+    print(f"{len(kept)} of {len(rows)} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0
 

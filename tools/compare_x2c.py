@@ -2,6 +2,7 @@
 
     python tools/compare_x2c.py                          # all rows on the CPU
     python tools/compare_x2c.py --backend cuda --only hydride "Rn rhf"
+    OMP_NUM_THREADS=1 python tools/compare_x2c.py --workers 8    # in 8 processes: times in the record are longer
 
 On the CPU, ions are computed by the SCF of spherical atoms, except for those in the sample of the tests; `--whole`
 computes them like molecules, too.
@@ -23,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
 
-from common import machine  # noqa: E402
+from common import in_processes, machine  # noqa: E402
 
 from cuanto.backends.base import get_backend  # noqa: E402
 from x2c_cases import (  # noqa: E402
@@ -62,6 +63,12 @@ def compare(row: Row, backend: str, whole: bool) -> Row:
     }
 
 
+def is_whole(row: Row, ions: bool) -> bool:
+    """Whether to compute a row by `cuanto.energy`; `ions`: also ions that are not in the sample of the tests."""
+    ion = row["geometry"].endswith(" 0 0 0") and ";" not in row["geometry"]
+    return not ion or ((ions or row["sample"]) and row["molecule"] not in SPHERICAL)
+
+
 def agrees(row: Row) -> bool:
     """Whether a row agrees with its reference."""
     same = abs(row["energy_difference"]) < row["tolerance"] and (row["gradient_difference"] or 0.0) < GRADIENT
@@ -74,27 +81,28 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[""], help="parts of rows' names")
     parser.add_argument("--whole", action="store_true", help="compute ions like molecules")
     parser.add_argument("--again", action="store_true", help="compute rows of the file again")
+    parser.add_argument("--workers", type=int, default=1, help="number of processes")
     parser.add_argument("--json", type=Path, help="instead of benchmarks/results/x2c_BACKEND.json")
     options = parser.parse_args()
     file = options.json or ROOT / "benchmarks" / "results" / f"x2c_{options.backend}.json"
     there = json.loads(file.read_text())["rows"] if file.exists() else []
     kept: dict[str, Row] = {row["row"]: row for row in there}
-    record: Row = {"benchmark": "x2c", "machine": machine(get_backend(options.backend))}
-    for row in references():
-        known = key(row) in kept and not options.again and (kept[key(row)]["as"] == "molecule" or not options.whole)
-        if known or not any(part in key(row) for part in options.only):
-            continue
-        ion = row["geometry"].endswith(" 0 0 0") and ";" not in row["geometry"]
-        like_molecules = options.whole or row["sample"] or options.backend != "cpu"
-        whole = not ion or (like_molecules and row["molecule"] not in SPHERICAL)
-        made = kept[key(row)] = compare(row, options.backend, whole)
-        slope = made["gradient_difference"]
+    record: Row = {"benchmark": "x2c", "machine": machine(get_backend(options.backend)), "workers": options.workers}
+    rows = {key(row): row for row in references()}
+    calls = []
+    for name, row in rows.items():
+        known = name in kept and not options.again and (kept[name]["as"] == "molecule" or not options.whole)
+        if not known and any(part in name for part in options.only):
+            calls.append((row, options.backend, is_whole(row, options.whole or options.backend != "cpu")))
+    for made in in_processes(compare, calls, options.workers):
+        kept[made["row"]], slope = made, made["gradient_difference"]
         words = f"energy {made['energy_difference']:+.1e}" + ("" if slope is None else f", gradient {slope:.1e}")
         print(f"{made['row']:56} {words}, {made['seconds']:.1f} s{'' if agrees(made) else ' WRONG'}", flush=True)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(record | {"rows": list(kept.values())}, indent=1) + "\n")
+        ordered = [kept[name] for name in rows if name in kept]
+        file.write_text(json.dumps(record | {"rows": ordered}, indent=1) + "\n")
     wrong = [made["row"] for made in kept.values() if not agrees(made)]
-    print(f"{len(kept)} of {len(references())} rows, {len(wrong)} wrong")
+    print(f"{len(kept)} of {len(rows)} rows, {len(wrong)} wrong")
     print("".join(f"  {name}\n" for name in wrong), end="")
     return 1 if wrong else 0
 

@@ -6,9 +6,12 @@
 #   JOBS=4 tools/gpu_check.sh tests         number of test processes, 14 by default
 #   TESTS='tests/[a-h]*/test_*.py' tools/gpu_check.sh tests     a part of the test files
 #
+# Parts core_potentials and x2c need more basis sets: where basis-set-exchange is not installed, bring the folder build/basis
+# of a machine on which `python tools/export_bases.py` has written it.
+#
 # Results under $OUT (default: build/): gpu_check.log, and results.tar.gz with one JSON file per benchmark, named like the
 # record in benchmarks/results if there is one; partial records of interrupted benchmarks stay in $OUT. On an H200 with 16 cores tests take
-# about 340 s, first_minute and core_potentials 90 to 130, x2c and elements 230 to 290 (JOBS processes), large 110.
+# about 350 s, first_minute and core_potentials 90 to 130, elements 40 (JOBS processes), x2c 230, large 110.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-build}
@@ -25,7 +28,7 @@ for part in "${wanted[@]}"; do
   fi
 done
 folder=$(mktemp -d)
-export PYTHONPATH=src PYTHONUNBUFFERED=1 CUANTO_BASIS_PATH=$PWD/tests/data/basis
+export PYTHONPATH=src PYTHONUNBUFFERED=1 CUANTO_BASIS_PATH=$PWD/tests/data/basis:$PWD/build/basis
 status=0
 
 bench() { # the name of the record, then the command
@@ -41,6 +44,10 @@ update() { # the same for benchmarks that replace some rows of the record
   local latest=$folder/$1.json
   [ -f "$latest" ] || latest=benchmarks/results/$1.json
   cp "$latest" "$OUT/$1.json" && bench "$@"
+}
+
+rows() { # the same for independent calculations that are not timed: JOBS processes
+  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 bench "$@" --workers "$JOBS"
 }
 
 run_part() {
@@ -76,7 +83,7 @@ run_part() {
     thesis) bench scf_thesis_cuda benchmarks/scf.py --backend cuda --thesis ;;
     dft) bench dft_cuda benchmarks/dft.py --backend cuda ;;
     gradient)
-      bench gradient_references_cuda tools/compare_gradients.py --backend cuda --again &&
+      rows gradient_references_cuda tools/compare_gradients.py --backend cuda &&
         bench gradient_cuda benchmarks/gradient.py --backend cuda
       ;;
     atoms) bench atoms_h200 benchmarks/atoms.py --backend cuda ;;
@@ -87,12 +94,12 @@ run_part() {
       ;;
     first_steps) bench first_steps_h200 benchmarks/first_minute.py methane caffeine ribavirin ;;
     core_potentials)
-      bench core_potential_references_cuda tools/compare_gradients.py --set core_potential --backend cuda --again &&
+      rows core_potential_references_cuda tools/compare_gradients.py --set core_potential --backend cuda &&
         bench ecp_cuda benchmarks/ecp.py --backend cuda
       ;;
-    x2c) bench x2c_cuda tools/compare_x2c.py --backend cuda --again ;;
+    x2c) rows x2c_cuda tools/compare_x2c.py --backend cuda ;;
     elements)
-      bench semiempirical_elements_h200 tools/compare_semiempirical.py --elements --backend cuda --no-differences --workers "$JOBS"
+      rows semiempirical_elements_h200 tools/compare_semiempirical.py --elements --backend cuda --no-differences
       ;;
     memory) update gpu_memory_h200 benchmarks/gpu_memory.py ;;
     large)

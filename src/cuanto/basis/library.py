@@ -113,7 +113,7 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in _DATA.glob("*.nw"))
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     """Convert the name to a file name that cannot point outside its folder."""
     plain = name.strip().lower().replace("*", "s").replace("+", "p")
     return plain.replace("/", "_").replace(os.sep, "_")
@@ -122,7 +122,7 @@ def _file_name(name: str) -> str:
 def _folder_files(name: str, symbol: str) -> Iterable[Path]:
     for folder in os.environ.get(SEARCH_PATH, "").split(os.pathsep):
         for ending in (part + suffix for part in (f".{symbol}", "") for suffix in FOLDER_SUFFIXES):
-            path = os.path.join(folder, _file_name(canonical_name(name)) + ending)
+            path = os.path.join(folder, file_name(canonical_name(name)) + ending)
             if folder and os.path.isfile(path):
                 yield Path(path)
 
@@ -134,7 +134,7 @@ def files_of_set(name: str, symbols: Iterable[str]) -> list[Path]:
 
 @lru_cache(maxsize=16)
 def _shipped(name: str) -> dict[str, ElementTable]:
-    path = _DATA / (_file_name(name) + ".nw")
+    path = _DATA / (file_name(name) + ".nw")
     return read_basis_file(path) if os.path.isfile(path) else {}
 
 
