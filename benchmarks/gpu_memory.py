@@ -11,7 +11,8 @@ Hartree. If even the smallest plan does not fit, a clear error is expected and r
 the first run may compile kernels; `ratio` is its time relative to that of the case with a little more memory.
 
 `--large`: molecules whose integrals exceed the device, at default settings, with the time of each step; rows are added
-to the file. Kernels are compiled in the background: repeat a command in a new process for times with full caches.
+to the file, each with its machine and date. Kernels are compiled in the background: repeat a command in a new process
+for times with full caches.
 `--bandwidth` times the products and copies of which K consists, for sizes of valinomycin.
 """
 
@@ -202,6 +203,7 @@ def large(name: str, backend: Any, record: dict[str, Any], path: str | None, ite
     show(row)
     for step, seconds in row.get("steps", {}).items():
         print(f"    {step:28s} {seconds:9.3f} s")
+    row["machine"] = machine(backend)
     others = [one for one in record.get("large", []) if one["molecule"] != name]
     record["large"] = [*others, row]
     save(path, record)
@@ -258,7 +260,8 @@ def main() -> None:
     backend: Any = get_backend("cuda")
     record: dict[str, Any] = {"benchmark": "gpu_memory", "machine": machine(backend), "total": backend.memory()[1]}
     if options.json and Path(options.json).exists():
-        record = json.loads(Path(options.json).read_text()) | record
+        there = json.loads(Path(options.json).read_text())
+        record = record | there if options.large else there | record
     if options.bandwidth:
         bandwidth(backend)
     elif options.large:
