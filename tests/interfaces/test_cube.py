@@ -179,6 +179,8 @@ def test_orbitals_by_name() -> None:
     names = ["homo", "LUMO", "homo-1", "lumo+1", "1", 4]
     assert [orbital_number(wave, name) for name in names] == [0, 3, 2, 1, 2, 1]
     assert [orbital_number(wave, name, 1) for name in ("homo", "lumo")] == [3, 1]
+    smeared = Wavefunction(basis, np.zeros((1, basis.nbf, 4)), eps[:1], np.array([[1.999, 1e-3, 2.0, 0.002]]))
+    assert [orbital_number(smeared, name) for name in names[:3]] == [0, 3, 2]
     for name, spin in (("homo+9", 0), ("0", 0), ("5", 0), ("somo", 0), ("homo", 2), ("\u0663", 0)):
         with pytest.raises(InputError):
             orbital_number(wave, name, spin)

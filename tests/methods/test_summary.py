@@ -74,6 +74,21 @@ def test_the_gap() -> None:
     assert cation.ideal_s_squared == 0.75 and abs(cation.s_squared - 0.75) < 0.01
 
 
+@pytest.mark.parametrize(("method", "multiplicity"), [(("pbe", "sto-3g"), 1), (("hf", "sto-3g"), 3), (("pm6",), 1)])
+def test_smeared_levels_are_named_as_without(method: tuple[str, ...], multiplicity: int) -> None:
+    """Every orbital holds some electrons of a high temperature; those more than half full are occupied."""
+    molecule = Molecule.from_string(XYZ, multiplicity=multiplicity)
+    plain, smeared = (cuanto.energy(molecule, *method, smearing=smearing, backend="cpu") for smearing in (0.0, 0.02))
+    assert all(
+        np.count_nonzero(n_m) > np.count_nonzero(full)
+        for n_m, full in zip(smeared.occupations, plain.occupations, strict=True)
+    )
+    for s, full in enumerate(plain.occupations):
+        count = np.count_nonzero(full)
+        eps_m = np.sort(smeared.levels()[s][0])
+        assert (smeared.homo[s], smeared.lumo[s]) == (eps_m[count - 1], eps_m[count])
+
+
 @pytest.mark.parametrize("method", [("hf", "sto-3g"), ("pm6",)])
 def test_spin_populations(method: tuple[str, ...]) -> None:
     cation = cuanto.energy(Molecule.from_string(XYZ, charge=1), *method, backend="cpu")

@@ -22,12 +22,11 @@ from cuanto.integrals.engine import resolve
 from cuanto.interfaces.wavefunction import Wavefunction
 from cuanto.properties.potential import potential_on_grid
 from cuanto.properties.volume import Box, density_on_grid, orbital_on_grid
+from cuanto.scf.occupations import occupied
 from cuanto.system import Molecule
 
 FRONTIER = re.compile(r"(?P<name>homo|lumo)(?P<shift>[+-]\d{1,6})?", re.IGNORECASE)
 PER_LINE = 6
-MIN_OCCUPATION = 1e-6
-"""Electrons below which an orbital counts as empty."""
 SPIN_SIGNS = (1.0, -1.0)
 POTENTIAL_SPACING = 0.4
 """Bohr; wider than for densities, because the potential is smooth between atoms and expensive to compute."""
@@ -129,12 +128,11 @@ def orbital_number(wave: Wavefunction, orbital: str | int, spin: int = 0) -> int
     """Index of an orbital given by name or by its number from 1."""
     if not 0 <= spin < len(wave.n_sm):
         raise InputError(f"there is no spin {spin + 1}: the result has {len(wave.n_sm)} set(s) of orbitals")
-    n_m, eps_m = wave.n_sm[spin], wave.eps_sm[spin]
-    order = np.argsort(eps_m, kind="stable")
+    order = np.argsort(wave.eps_sm[spin], kind="stable")
     found = FRONTIER.fullmatch(str(orbital).strip())
     if found:
-        filled = [i for i, m in enumerate(order) if n_m[m] > MIN_OCCUPATION]
-        last = filled[-1] if filled else -1
+        filled = np.flatnonzero(occupied(wave.n_sm)[spin][order])
+        last = filled[-1] if len(filled) else -1
         position = last + (found["name"].lower() == "lumo") + int(found["shift"] or 0)
     elif is_orbital(str(orbital)):
         position = int(orbital) - 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.basis import Basis
+from cuanto.scf.occupations import occupied
 from cuanto.scf.state import State
 
 FRACTIONAL = 1e-3
@@ -37,8 +38,7 @@ def inversion_note(eps_sm: Array, n_sm: Array) -> str | None:
     """A note about empty orbitals below occupied ones, if occupations are integers; None if there are none."""
     if len(eps_sm) != len(n_sm) or fractional_note(n_sm):
         return None
-    for spin, eps_m, n_m in zip(_spins(n_sm), eps_sm, n_sm, strict=True):
-        full = n_m > 0.5 * n_sm.max()
+    for spin, eps_m, full in zip(_spins(n_sm), eps_sm, occupied(n_sm), strict=True):
         if not full.any() or full.all():
             continue
         depth = float(eps_m[full].max() - eps_m[~full].min())

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Flags
 from cuanto.backends.base import Backend, get_backend
 from cuanto.errors import InputError
 from cuanto.log import Timings
@@ -20,6 +20,7 @@ from cuanto.methods.error_estimates import total_error
 from cuanto.methods.history import Iteration
 from cuanto.methods.summary import summary_html, summary_text
 from cuanto.options import ScfOptions, changed_options
+from cuanto.scf.occupations import occupied
 from cuanto.scf.state import State
 from cuanto.system import Molecule
 from cuanto.units import DIPOLE_IN_DEBYE
@@ -120,17 +121,18 @@ class Result:
 
     @cached_property
     def homo(self) -> tuple[float, ...]:
-        """Highest occupied orbital energy of each spin, Hartree (minus infinity if there is none)."""
-        return tuple(float(eps_m[n_m > 0].max(initial=-np.inf)) for eps_m, n_m in self.levels())
+        """Highest energy of an orbital of each spin that is at least half full, Hartree (minus infinity if there is
+        none)."""
+        return tuple(float(eps_m[full_m].max(initial=-np.inf)) for eps_m, full_m in self._occupied_levels())
 
     @cached_property
     def lumo(self) -> tuple[float, ...]:
-        """Lowest empty orbital energy of each spin, Hartree (infinity if there is none)."""
-        return tuple(float(eps_m[n_m == 0].min(initial=np.inf)) for eps_m, n_m in self.levels())
+        """Lowest energy of the other orbitals of each spin, Hartree (infinity if there is none)."""
+        return tuple(float(eps_m[~full_m].min(initial=np.inf)) for eps_m, full_m in self._occupied_levels())
 
     @property
     def gap(self) -> float:
-        """Lowest empty minus highest occupied orbital energy, of any spin, Hartree (infinity if one is missing)."""
+        """LUMO minus HOMO, of any spin, Hartree (infinity if one is missing)."""
         return min(self.lumo) - max(self.homo)
 
     @property
@@ -240,6 +242,10 @@ class Result:
         """Orbital energies (Hartree) and occupations of each spin."""
         shared = len(self.orbital_energies) < len(self.occupations)
         return [(self.orbital_energies[0 if shared else s], n_m) for s, n_m in enumerate(self.occupations)]
+
+    def _occupied_levels(self) -> list[tuple[Array, Flags]]:
+        """Orbital energies of each spin (Hartree), and which are occupied."""
+        return [(eps_m, full_m) for (eps_m, _), full_m in zip(self.levels(), occupied(self.occupations), strict=True)]
 
     def _host(self, array: Any, what: str) -> Array:
         if array is None:

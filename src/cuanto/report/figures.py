@@ -6,20 +6,39 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cuanto.arrays import Array
+import numpy as np
+
+from cuanto.arrays import Array, Flags
 from cuanto.methods import Iteration
 from cuanto.report.markup import Markup, join, number, tag
 from cuanto.units import HARTREE_IN_EV
 
 MIN_DRAWN = 1e-300
 """Smaller numbers are not drawn on a logarithmic axis."""
-MIN_OCCUPATION = 1e-6
-"""Electrons below which an orbital is empty."""
 BELOW, ABOVE = 14.0, 7.0
 """Range below the HOMO and above the LUMO that is shown, eV."""
 LEVEL_SPACING_EV = 0.32
 """eV within which levels are drawn side by side."""
 MAX_ABREAST = 6
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Orbitals of one spin in order of energy: energies (Hartree), occupations, and which are occupied."""
+
+    eps_m: Array
+    n_m: Array
+    occupied_m: Flags
+
+    @property
+    def homo(self) -> float | None:
+        """Highest energy of an occupied orbital, eV."""
+        return max((self.eps_m[self.occupied_m] * HARTREE_IN_EV).tolist(), default=None)
+
+    @property
+    def lumo(self) -> float | None:
+        """Lowest energy of another orbital, eV."""
+        return min((self.eps_m[~self.occupied_m] * HARTREE_IN_EV).tolist(), default=None)
 
 
 @dataclass(frozen=True)
@@ -131,22 +150,19 @@ def _series(frame: Frame, points: Sequence[tuple[Iteration, float]], kind: str, 
     return tag("g", curve, *dots)
 
 
-def level_diagram(levels: Sequence[tuple[Array, Array]]) -> Markup | None:
+def level_diagram(levels: Sequence[Levels]) -> Markup | None:
     """Orbital energies near the frontier; one column for each spin."""
-    electronvolts = [((eps * HARTREE_IN_EV).tolist(), n.tolist()) for eps, n in levels]
-    homo = [max((e for e, k in zip(*spin, strict=True) if k > MIN_OCCUPATION), default=None) for spin in electronvolts]
-    lumo = [min((e for e, k in zip(*spin, strict=True) if k <= MIN_OCCUPATION), default=None) for spin in electronvolts]
-    known = [e for e in (*homo, *lumo) if e is not None]
+    known = [e for spin in levels for e in (spin.homo, spin.lumo) if e is not None]
     if not known:
         return None
     low, high = min(known) - BELOW, max(known) + ABOVE
-    shown = [e for eps, _ in electronvolts for e in eps if low <= e <= high]
+    shown = [e for spin in levels for e in (spin.eps_m * HARTREE_IN_EV).tolist() if low <= e <= high]
     low, high = min(shown) - 1.0, max(shown) + 1.0
     frame = Frame(58, 548, 16, 330, 0, len(levels), low, high)
     parts = _energy_axis(frame)
-    for s, (eps, n) in enumerate(electronvolts):
-        parts += _column(frame, s, len(levels), eps, n)
-        parts += _gap(frame, s, homo[s], lumo[s])
+    for s, spin in enumerate(levels):
+        parts += _column(frame, s, len(levels), spin)
+        parts += _gap(frame, s, spin.homo, spin.lumo)
     label = "Orbital energies near the frontier, electronvolt"
     return plot("plot-levels", label, parts)
 
@@ -158,15 +174,15 @@ def _energy_axis(frame: Frame) -> list[Markup]:
     return [title, *rules(frame, [(value, number(value, 0)) for value in values])]
 
 
-def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[float]) -> list[Markup]:
+def _column(frame: Frame, s: int, spins: int, levels: Levels) -> list[Markup]:
     """Levels of one spin; those close to each other are drawn side by side."""
-    shown = [(e, k, m) for m, (e, k) in enumerate(zip(eps, n, strict=True), 1) if frame.y_low <= e <= frame.y_high]
-    groups: list[list[tuple[float, float, int]]] = []
-    for level in shown:
-        if groups and len(groups[-1]) < MAX_ABREAST and level[0] - groups[-1][0][0] < LEVEL_SPACING_EV:
-            groups[-1].append(level)
+    e_m = levels.eps_m * HARTREE_IN_EV
+    groups: list[list[int]] = []
+    for m in np.flatnonzero((frame.y_low <= e_m) & (e_m <= frame.y_high)).tolist():
+        if groups and len(groups[-1]) < MAX_ABREAST and e_m[m] - e_m[groups[-1][0]] < LEVEL_SPACING_EV:
+            groups[-1].append(m)
         else:
-            groups.append([level])
+            groups.append([m])
     width = (frame.right - frame.left) / spins
     middle = frame.left + width * (s + (0.40 if spins == 1 else 0.28))
     reach = width * (0.46 if spins == 1 else 0.4)
@@ -175,10 +191,11 @@ def _column(frame: Frame, s: int, spins: int, eps: Sequence[float], n: Sequence[
         parts.append(text_at(middle, frame.top - 3, "\u03b1" if s == 0 else "\u03b2", "label"))
     for group in groups:
         each = min(reach / len(group), width * 0.2)
-        for i, (e, k, m) in enumerate(group):
+        for i, m in enumerate(group):
             start = middle + each * (i - len(group) / 2)
-            kind = "empty" if k <= MIN_OCCUPATION else "single" if spins == 1 and k < 1.5 else "filled"
-            hint = tag("title", f"orbital {m}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
+            e, k = float(e_m[m]), float(levels.n_m[m])
+            kind = "empty" if not levels.occupied_m[m] else "single" if spins == 1 and k < 1.5 else "filled"
+            hint = tag("title", f"orbital {m + 1}: {number(e, 3)} eV, {k:g} electron{'' if k == 1 else 's'}")
             parts.append(line(start + 2, start + each - 2, frame.y(e), f"level {kind}", hint))
     return parts
 

@@ -14,6 +14,7 @@ from cuanto.report import figures, reproduce
 from cuanto.report.markup import Markup, headed_table, join, number, seconds, tag
 from cuanto.report.motion import Motion
 from cuanto.report.surfaces import MIN_ISOVALUE, Surface
+from cuanto.scf.occupations import occupied
 from cuanto.units import HARTREE_IN_EV
 from cuanto.wording import count, format_charge
 
@@ -37,12 +38,15 @@ def atomic_charges(result: Result) -> dict[str, Array]:
     return {names.get(kind, kind): values for kind, values in charge_columns(result).items()}
 
 
-def orbital_levels(result: Result) -> list[tuple[Array, Array]]:
-    """Energies and occupations of each spin, in order of energy; empty if a file has none."""
+def orbital_levels(result: Result) -> list[figures.Levels]:
+    """Orbitals of each spin in order of energy; empty if a file has no energies."""
     if result.state.eps_sm is None:
         return []
-    orders = [(np.argsort(eps_m), eps_m, n_m) for eps_m, n_m in result.levels()]
-    return [(eps_m[order], n_m[order]) for order, eps_m, n_m in orders]
+    found = []
+    for (eps_m, n_m), occupied_m in zip(result.levels(), occupied(result.occupations), strict=True):
+        order = np.argsort(eps_m)
+        found.append(figures.Levels(eps_m[order], n_m[order], occupied_m[order]))
+    return found
 
 
 def body(result: Result, surfaces: list[Surface], reason: str, motion: Motion) -> Markup:
@@ -170,7 +174,7 @@ def _facts(result: Result) -> Markup:
     facts: list[tuple[str, str, str]] = []
     if (heat := property_or_none(result, "heat_of_formation")) is not None:
         facts.append(("Heat of formation", number(heat, 3), "kcal/mol"))
-    gaps = [number(gap, 2) for gap in (_gap(eps, n) for eps, n in levels) if gap is not None]
+    gaps = [number(s.lumo - s.homo, 2) for s in levels if s.lumo is not None and s.homo is not None]
     if gaps:
         facts.append(("HOMO\u2013LUMO gap" + (", \u03b1 and \u03b2" if len(gaps) == 2 else ""), "; ".join(gaps), "eV"))
     if (dipole := property_or_none(result, "dipole_debye")) is not None:
@@ -188,7 +192,7 @@ def _facts(result: Result) -> Markup:
         if cores := int(result.basis.core_electrons.sum()):
             facts.append(("Electrons in core potentials", str(cores), ""))
     elif levels:
-        facts.append(("Molecular orbitals", str(len(levels[0][0])), ""))
+        facts.append(("Molecular orbitals", str(len(levels[0].eps_m)), ""))
     if result.iterations:
         facts.append(("Iterations", str(result.iterations), ""))
     if result.timings.seconds:
@@ -204,11 +208,6 @@ def _facts(result: Result) -> Markup:
 
 def _fact(name: str, value: str, unit: str, class_: str = "fact") -> Markup:
     return tag("div", tag("span", name), tag("strong", value, tag("small", unit) if unit else None), class_=class_)
-
-
-def _gap(eps_m: Array, n_m: Array) -> float | None:
-    filled, empty = eps_m[n_m > figures.MIN_OCCUPATION], eps_m[n_m <= figures.MIN_OCCUPATION]
-    return float(empty.min() - filled.max()) * HARTREE_IN_EV if filled.size and empty.size else None
 
 
 def _convergence(result: Result) -> tuple[Markup, ...]:
@@ -233,17 +232,15 @@ def _orbitals(result: Result) -> tuple[Markup, ...]:
         return (_missing("Orbital energies"),)
     keys = _keys(("occupied", "filled"), ("empty", "empty"))
     rows = []
-    for s, (eps, n) in enumerate(levels):
+    for s, one in enumerate(levels):
         spin = ("\u03b1", "\u03b2")[s] if len(levels) == 2 else ""
-        last = sum(k > figures.MIN_OCCUPATION for k in n)
-        for m, (e, k) in enumerate(zip(eps, n, strict=True), 1):
+        last = int(one.occupied_m.sum())
+        for m, (e, k, full) in enumerate(zip(one.eps_m, one.n_m, one.occupied_m, strict=True), 1):
             if abs(m - last) > MAX_ROWS:
                 continue
             cells = (spin, m, number(k, 3), number(e, 6), number(e * HARTREE_IN_EV, 4))
-            rows.append(
-                tag("tr", *(tag("td", cell) for cell in cells), class_="filled" if k > figures.MIN_OCCUPATION else None)
-            )
-    whole = all(len(eps) <= MAX_ROWS for eps, _ in levels)
+            rows.append(tag("tr", *(tag("td", cell) for cell in cells), class_="filled" if full else None))
+    whole = all(len(one.eps_m) <= MAX_ROWS for one in levels)
     words = "All orbital energies" if whole else f"{MAX_ROWS} orbital energies on each side of the gap"
     table = headed_table(("spin", "orbital", "electrons", "Hartree", "eV"), rows)
     return drawn, keys, tag("details", tag("summary", words), tag("div", table, class_="scroll"))

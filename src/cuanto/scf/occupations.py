@@ -11,12 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from cuanto.arrays import Array
+from cuanto.arrays import Array, Flags
 from cuanto.errors import InputError
 from cuanto.options import ScfOptions
 
 NEGLIGIBLE_OCCUPATION = 1e-14
 """Occupations below this do not change a density."""
+OCCUPIED = 0.5 - 1e-6
+"""Share of the electrons of a full orbital with which an orbital is called occupied."""
 
 
 class Occupations(Protocol):
@@ -105,6 +107,14 @@ class Fixed:
     def __call__(self, eps_sm: Array | None) -> tuple[Array, float]:
         """Return the given occupations."""
         return self.n_sm, 0.0
+
+
+def occupied(n_sm: Array) -> Flags:
+    """Which orbitals are called occupied: those that are at least half full.
+
+    A single row of occupations is that of both spins, two electrons in a full orbital.
+    """
+    return np.asarray(n_sm > OCCUPIED * (2 if len(n_sm) == 1 else 1))
 
 
 def choose_occupations(options: ScfOptions, electrons: tuple[int, ...], orbitals: int) -> Occupations:
