@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends import programs, tables
 from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source, tables_path
@@ -94,6 +95,19 @@ def test_cost_and_text_are_read_by_the_next_process(empty_cache: Path, monkeypat
     monkeypatch.setattr(programs, "make_integrals", forbidden)
     monkeypatch.setattr(programs, "source_of", forbidden)
     assert load_or_make_source(spec) == source and class_cost(*SMALL) == cost
+
+
+def test_other_tuned_numbers_have_other_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They decide which classes have loops instead of straight-line programs."""
+    spec = KernelSpec(*SMALL, "thread", "double", 1)
+    before = tables_path(*LARGE, True), programs._source_path(spec)
+    content = tuning.content("cpu")
+    changed = content | {"numbers": content["numbers"] | {"integrals.straight_momentum": {"value": 12}}}
+    monkeypatch.setattr(tuning, "content", lambda language: changed)
+    programs._generator.cache_clear()
+    after = tables_path(*LARGE, True), programs._source_path(spec)
+    programs._generator.cache_clear()
+    assert before[0] != after[0] and before[1] != after[1]
 
 
 def test_tables_of_many_classes_are_made_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,18 +141,18 @@ def _cost_path(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Path:
 
 @cache
 def _templates() -> str:
-    """Hash of the templates and tuned numbers that determine the texts of kernels."""
+    """Hash of the templates of kernels."""
     folder = files("cuanto.kernels") / "templates"
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    numbers = [json.dumps(tuning.content(language)) for language in tuning.LANGUAGES]
-    return disk.key([*(entry.read_text() for entry in entries if entry.is_file()), *numbers])
+    return disk.key(entry.read_text() for entry in entries if entry.is_file())
 
 
 @cache
 def _generator() -> str:
-    """Hash of all source files that determine the tables."""
+    """Hash of all source files and tuned numbers that determine the tables, and the texts apart from templates."""
     sources = [*_sources(files("cuanto.kernels")), files("cuanto.basis") / "solid_harmonics.py"]
-    return disk.key(source.read_text() for source in sources)
+    numbers = [json.dumps(tuning.content(language)) for language in tuning.LANGUAGES]
+    return disk.key([*(source.read_text() for source in sources), *numbers])
 
 
 def _sources(folder: Traversable) -> list[Traversable]:
