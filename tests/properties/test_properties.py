@@ -59,7 +59,7 @@ def test_loewdin_charges_against_an_independent_square_root(water_result: Result
     D = water_result.density[0] / np.outer(norm, norm)
     root = U @ np.diag(s) @ U.T
     electrons = np.diag(root @ D @ root)
-    atoms = properties.density.atom_of_function(water_result.basis)
+    atoms = water_result.basis.function_atoms
     charges = water_result.molecule.numbers - np.bincount(atoms, weights=electrons)
     assert np.abs(charges - water_result.loewdin_charges).max() < 1e-9
 

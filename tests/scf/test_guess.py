@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 import cuanto
 from cuanto.backends.base import get_backend
@@ -187,6 +188,19 @@ def test_orbitals_that_do_not_fit_are_refused() -> None:
     more = cuanto.Molecule(["H", "O", "H", "H"], np.vstack([mol.R_ax + 50.0, [[0.0, 0.0, 9.0]]]), 1)
     with pytest.raises(InputError, match="another molecule, with atoms 'X X X'"):
         cuanto.energy(more, "hf", "sto-3g", fitting="none", backend="cpu", guess=orbitals)
+
+
+@pytest.mark.parametrize("bases", [("sto-3g", "def2-svp"), ("6-31g", "def2-svp"), ("6-31g", "3-21g")])
+def test_atoms_of_one_element_with_different_functions(bases: tuple[str, str]) -> None:
+    """Also with equally many functions, where the density of the wrong ones would go unnoticed."""
+    hydrogen = cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    one, other = (cuanto.Basis(name, hydrogen) for name in bases)
+    shells = [*one.shells_of_atoms[0], *other.shells_of_atoms[1]]
+    mixed = cuanto.Basis.from_shells(shells, hydrogen.R_ax, symbols=hydrogen.symbols)
+    found = superposed_atoms(hydrogen, mixed, 1, CPU).D_spq[0]
+    alone, also = (superposed_atoms(hydrogen, basis, 1, CPU).D_spq[0] for basis in (one, other))
+    n, m = len(alone) // 2, len(also) // 2
+    np.testing.assert_allclose(found, block_diag(alone[:n, :n], also[m:, m:]), rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["sto-3g", "6-31g"])

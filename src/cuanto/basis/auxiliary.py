@@ -134,11 +134,10 @@ def _has_core_potential(basis: Basis, symbol: str) -> bool:
     return library.element_tables(source, [symbol])[symbol].core_potential is not None
 
 
-def _shells_of_element(basis: Basis, symbol: str) -> list[Shell]:
+def _shells_of_element(basis: Basis, symbol: str) -> tuple[Shell, ...]:
     """The shells of the first atom of an element."""
     require(symbol in basis.symbols, f"the orbital basis has no {symbol}: it belongs to another molecule")
-    atom = basis.symbols.index(symbol)
-    return [shell for shell in basis.shells if shell.atom == atom]
+    return basis.shells_of_atoms[basis.symbols.index(symbol)]
 
 
 def _as_table(shell: Shell) -> ShellTable:

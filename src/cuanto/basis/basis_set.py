@@ -137,6 +137,11 @@ class Basis:
         """Atom of every function."""
         return self.of_shells(_function_atoms)
 
+    @cached_property
+    def shells_of_atoms(self) -> tuple[tuple[Shell, ...], ...]:
+        """The shells of every atom."""
+        return self.of_shells(_shells_of_atoms)
+
     @property
     def l_max(self) -> int:
         """Highest angular momentum."""
@@ -182,6 +187,13 @@ def _offsets(basis: Basis) -> NDArray[np.int64]:
 def _function_atoms(basis: Basis) -> NDArray[np.int64]:
     atoms = np.array([shell.atom for shell in basis.shells], dtype=np.int64)
     return np.repeat(atoms, np.diff(basis.of_shells(_offsets)))
+
+
+def _shells_of_atoms(basis: Basis) -> tuple[tuple[Shell, ...], ...]:
+    found: list[list[Shell]] = [[] for _ in basis.R_ax]
+    for shell in basis.shells:
+        found[shell.atom].append(shell)
+    return tuple(tuple(shells) for shells in found)
 
 
 def component_labels(l: int, pure: bool) -> list[str]:

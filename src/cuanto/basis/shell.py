@@ -47,6 +47,11 @@ class Shell:
         return cls(atom, l, a_k, normalised_coefficients(l, a_k, c_kq[:, c_kq.any(axis=0)]), pure)
 
     @property
+    def key(self) -> tuple[int, bool, bytes, bytes]:
+        """Plain data that two shells share if they have the same functions, whatever their atoms."""
+        return self.l, self.pure, self.exponents.tobytes(), self.coefficients.tobytes()
+
+    @property
     def nprim(self) -> int:
         """Number of primitives."""
         return len(self.exponents)

@@ -65,7 +65,7 @@ def fit_errors(basis: Basis, aux: Basis, D_spq: Array, exchange: bool, omega: fl
     """
     coulomb_error = exchange_error = 0.0
     for atom in range(len(basis.R_ax)):
-        own, fitting = ([shell for shell in one.shells if shell.atom == atom] for one in (basis, aux))
+        own, fitting = basis.shells_of_atoms[atom], aux.shells_of_atoms[atom]
         if not own:
             continue
         used, kept = _largest_set(own)

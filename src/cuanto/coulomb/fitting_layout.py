@@ -101,13 +101,6 @@ def make_layout(basis: Basis, triangle: bool, functions: int = 24) -> Layout:
     return Layout(basis, triangle, order, tuple(atoms), tuple(blocks))
 
 
-def _shells_of_atoms(basis: Basis) -> list[list[Shell]]:
-    shells: list[list[Shell]] = [[] for _ in basis.R_ax]
-    for shell in basis.shells:
-        shells[shell.atom].append(shell)
-    return shells
-
-
 def _tree_order(R_ax: Array) -> Ints:
     """Atoms in the order of the leaves of a tree that halves the molecule along its longest side."""
     positions = R_ax.tolist()  # Python's own numbers are faster here
@@ -146,8 +139,8 @@ def _near(basis: Basis) -> Flags:
 
 def _ranges(basis: Basis) -> Array:
     """[a, b]: squared distance beyond which no product of primitives of two atoms is above the threshold."""
-    shells = _shells_of_atoms(basis)
-    names = [b"".join(s.exponents.tobytes() + s.coefficients.tobytes() + bytes([s.l]) for s in mine) for mine in shells]
+    shells = basis.shells_of_atoms
+    names = [tuple(shell.key for shell in mine) for mine in shells]
     kinds = {name: k for k, name in enumerate(dict.fromkeys(names))}
     kind = np.array([kinds[name] for name in names])
     primitives = [_primitives(shells[names.index(name)]) for name in kinds]
@@ -155,7 +148,7 @@ def _ranges(basis: Basis) -> Array:
     return np.asarray(reach[kind[:, None], kind[None, :]])
 
 
-def _primitives(shells: list[Shell]) -> tuple[Array, Array, Array]:
+def _primitives(shells: Sequence[Shell]) -> tuple[Array, Array, Array]:
     """Exponent, largest coefficient and angular momentum of all primitives of an atom."""
     if not shells:
         return np.zeros(0), np.zeros(0), np.zeros(0)
@@ -185,7 +178,7 @@ def _range(x: tuple[Array, Array, Array], y: tuple[Array, Array, Array]) -> floa
 
 def block_pairs(layout: Layout, block: Block) -> Iterator[BraBatch]:
     """The pairs of shells of one block, with the higher angular momentum first; rows are [q, p] of the block."""
-    shells = _shells_of_atoms(layout.basis)
+    shells = layout.basis.shells_of_atoms
     partners = np.concatenate([layout.atoms[c] for c in block.partners])
     own, others = (
         Basis.from_shells([shell for a in atoms for shell in shells[a]], layout.basis.R_ax)

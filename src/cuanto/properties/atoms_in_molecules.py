@@ -18,7 +18,6 @@ from cuanto.basis import Basis, Shell
 from cuanto.grid import GridSettings, make_grid, make_quadrature
 from cuanto.grid.points import atomic_points
 from cuanto.memory import Budget
-from cuanto.properties.density import atom_of_function
 from cuanto.properties.volume import density_at
 from cuanto.scf.atoms import Atom, atom
 from cuanto.system import Molecule
@@ -46,7 +45,7 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
     densities = [np.asarray(D_pq) for D_pq in D_spq]
     halves = [0.5 * densities[0]] * 2 if len(densities) == 1 else densities
     PS_spq = [D_pq @ S_pq for D_pq in halves]
-    belongs_ap = (atom_of_function(basis)[None, :] == np.arange(len(basis.R_ax))[:, None]).astype(float)
+    belongs_ap = (basis.function_atoms[None, :] == np.arange(len(basis.R_ax))[:, None]).astype(float)
     products_pq = 2.0 * sum(PS_pq * PS_pq.T for PS_pq in PS_spq)
     B_ab = belongs_ap @ products_pq @ belongs_ap.T
     np.fill_diagonal(B_ab, B_ab.sum(axis=1) - np.diagonal(B_ab))
@@ -97,7 +96,7 @@ class _FreeAtoms:
         self._kind_a = np.array([kinds.index(symbol) if symbol in kinds else -1 for symbol in molecule.symbols])
         rows = []
         for a in (molecule.symbols.index(symbol) for symbol in kinds):
-            shells = tuple(shell for shell in basis.shells if shell.atom == a)
+            shells = basis.shells_of_atoms[a]
             found = atom(int(molecule.numbers[a]), 0.0, shells, basis.core_potentials[a])
             rows.append(np.log(np.maximum(_radial_density(shells, found, RADII), SMALLEST)))
         self._table = np.array(rows)

@@ -11,7 +11,6 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cuanto import integrals
 from cuanto.arrays import Array
@@ -50,13 +49,8 @@ def quadrupole(moments_xy: Array) -> Array:
     return np.asarray(1.5 * moments_xy - 0.5 * np.trace(moments_xy) * np.eye(3))
 
 
-def atom_of_function(basis: Basis) -> NDArray[np.int64]:
-    """The index of each function's atom."""
-    return np.repeat([shell.atom for shell in basis.shells], [shell.nbf for shell in basis.shells])
-
-
 def _sum_by_atom(basis: Basis, numbers_p: Array) -> Array:
-    return np.asarray(np.bincount(atom_of_function(basis), weights=numbers_p, minlength=len(basis.R_ax)), dtype=float)
+    return np.asarray(np.bincount(basis.function_atoms, weights=numbers_p, minlength=len(basis.R_ax)), dtype=float)
 
 
 def mulliken(basis: Basis, D_pq: Any, S_pq: Any) -> Array:

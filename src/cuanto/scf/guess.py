@@ -55,12 +55,12 @@ def superposed_atoms(
         shares = np.array([[molecule.n_alpha, molecule.n_beta]]) / molecule.nelectron
         unpaired_a = np.full(molecule.natom, np.nan)
     blocks: list[list[Array]] = [[] for _ in range(spins)]
-    cached: dict[tuple[str, float, float], list[Array]] = {}
-    for a, symbol in enumerate(molecule.symbols):
-        key = (symbol, charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
+    cached: dict[tuple[object, ...], list[Array]] = {}
+    for a, (shells, potential) in enumerate(zip(basis.shells_of_atoms, basis.core_potentials, strict=True)):
+        electrons = (int(molecule.numbers[a]), charge_a[a], float(np.nan_to_num(unpaired_a[a], nan=1e9)))
+        key = (*electrons, potential, *(shell.key for shell in shells))
         if key not in cached:
-            shells = tuple(shell for shell in basis.shells if shell.atom == a)
-            found = atom(int(molecule.numbers[a]), charge_a[a], shells, basis.core_potentials[a], model)
+            found = atom(int(molecule.numbers[a]), charge_a[a], shells, potential, model)
             if spins == 1:
                 cached[key] = [spread_orbitals(found, shells, found.n_li)]
             elif unpaired is None:

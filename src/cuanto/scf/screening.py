@@ -123,7 +123,6 @@ def perturbed_orbitals(problem: Problem, start: Density, basis: Basis, S_pq: Any
 
 def random_fields(basis: Basis, spins: int, seed: int) -> Any:
     """R_spq, symmetric and zero between different atoms: the field is sum_pq |p> R_pq <q|."""
-    atom_p = np.concatenate([np.full(shell.nbf, shell.atom) for shell in basis.shells])
     R_spq = np.random.default_rng(seed).normal(size=(spins, basis.nbf, basis.nbf)) * FIELD
-    same = atom_p[:, None] == atom_p[None, :]
+    same = basis.function_atoms[:, None] == basis.function_atoms[None, :]
     return np.sqrt(0.5) * (R_spq + R_spq.transpose(0, 2, 1)) * same

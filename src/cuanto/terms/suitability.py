@@ -48,13 +48,13 @@ def elements_contracted_without_relativity(molecule: Molecule, basis: Basis, c: 
     ]
 
 
-def _all_electron_elements(molecule: Molecule, basis: Basis) -> Iterator[tuple[str, list[Shell]]]:
+def _all_electron_elements(molecule: Molecule, basis: Basis) -> Iterator[tuple[str, tuple[Shell, ...]]]:
     """Elements of atoms without core potentials, with the shells of the first such atom."""
     nuclei, found = molecule.nuclei, set()
     for atom, symbol in enumerate(molecule.elements):
         if symbol not in found and not nuclei.ghosts[atom] and not nuclei.core_electrons[atom]:
             found.add(symbol)
-            yield symbol, [shell for shell in basis.shells if shell.atom == atom]
+            yield symbol, basis.shells_of_atoms[atom]
 
 
 def lacks_core(symbol: str, shells: Sequence[Shell]) -> bool:
