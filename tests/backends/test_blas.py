@@ -64,3 +64,35 @@ def test_a_fitted_calculation_imports_no_slow_package() -> None:
     environment: dict[str, Any] = {**os.environ, "CUANTO_BASIS_PATH": str(DATA / "basis")}
     done = subprocess.run([sys.executable, "-c", CALCULATION], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_small_matrices_on_one_thread() -> None:
+    """Contexts can be nested; the previous number of threads is restored, also after an error."""
+    threads = [read() for read, _ in blas._controls()]
+    with pytest.raises(ValueError, match="on purpose"), blas.one_thread:
+        with blas.one_thread:
+            assert all(read() == 1 for read, _ in blas._controls())
+        assert all(read() == 1 for read, _ in blas._controls())
+        raise ValueError("on purpose")
+    assert [read() for read, _ in blas._controls()] == threads
+
+
+def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("cuanto.backends.blas._controls", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError), blas.one_thread:
+            pass
+    assert not blas._contexts._open
+
+
+def test_contexts_that_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several threads: the last context that is open applies, and the first number comes back at the end."""
+    number = [7]
+    monkeypatch.setattr(blas, "_controls", lambda: [(lambda: number[0], lambda count: number.__setitem__(0, count))])
+    first, second = blas.threads(1), blas.threads(4)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert number == [4]
+    second.__exit__(None, None, None)
+    assert number == [7]

@@ -11,7 +11,6 @@ import pytest
 
 import cuanto
 from cuanto.backends.base import get_backend
-from cuanto.backends.blas import _controls, one_thread
 from cuanto.backends.simt.arrays import DeviceArray
 from cuanto.backends.simt.backend import SimtBackend
 from cuanto.log import Timings
@@ -195,25 +194,6 @@ def test_a_state_that_is_not_aufbau_is_never_called_converged() -> None:
     assert not any(state.converged for state in states)
     right = list(iterate(problem, start, Accelerator(ScfOptions(), device), Full(device), Criteria(1e-8, 1e-5), 200))
     assert right[-1].converged and right[-1].energy < states[-1].energy - 0.1
-
-
-def test_small_matrices_on_one_thread() -> None:
-    """Contexts can be nested; the previous number of threads is restored, also after an error."""
-    threads = [read() for read, _ in _controls()]
-    with pytest.raises(ValueError, match="on purpose"), one_thread:
-        with one_thread:
-            assert all(read() == 1 for read, _ in _controls())
-        assert all(read() == 1 for read, _ in _controls())
-        raise ValueError("on purpose")
-    assert [read() for read, _ in _controls()] == threads
-
-
-def test_a_failed_entry_leaves_the_threads_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("cuanto.backends.blas._controls", lambda: 1 / 0)
-        with pytest.raises(ZeroDivisionError), one_thread:
-            pass
-    assert one_thread._depth == 0
 
 
 def test_rotations_can_start_from_known_orbitals() -> None:

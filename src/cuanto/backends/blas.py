@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from functools import cache
 from typing import Any
@@ -28,31 +28,57 @@ BLAS_MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 Control = tuple[Callable[[], int], Callable[[int], None]]
 
 
-class _OneThread(ContextDecorator):
-    """Keeps the BLAS of this process on one thread until the last context is left; no effect if it is not OpenBLAS."""
+class _Contexts:
+    """Numbers of threads that contexts ask for: the last one that is still open applies, in the whole process.
+
+    Contexts of several threads may overlap. No effect if the BLAS is not OpenBLAS.
+    """
 
     def __init__(self) -> None:
-        self._lock, self._depth = threading.Lock(), 0
+        self._lock = threading.Lock()
+        self._open: list[int] = []
         self._before: list[tuple[Control, int]] = []
 
-    def __enter__(self) -> None:
+    def enter(self, count: int) -> None:
+        """Begin a context with `count` threads."""
         with self._lock:
-            if self._depth == 0:
-                self._before = _set_threads(1)
-            self._depth += 1  # last: an error above leaves the depth unchanged
+            if not self._open:
+                self._before = [(control, control[0]()) for control in _controls()]
+            self._apply(count)
+            self._open.append(count)  # last: an error above leaves the contexts unchanged
 
-    def __exit__(self, *error: object) -> None:
+    def leave(self, count: int) -> None:
+        """End a context with `count` threads."""
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                _restore(self._before)
+            del self._open[len(self._open) - 1 - self._open[::-1].index(count)]
+            if self._open:
+                self._apply(self._open[-1])
+            else:
+                for (_, set_threads), number in self._before:
+                    set_threads(number)
 
     def include(self) -> None:
-        """Include a BLAS that was loaded inside of the context."""
+        """Include a BLAS that was loaded inside of a context."""
         with self._lock:
-            if self._depth:
+            if self._open:
                 known = [control for control, _ in self._before]
-                self._before += _set_threads(1, [control for control in _controls() if control not in known])
+                self._before += [(control, control[0]()) for control in _controls() if control not in known]
+                self._apply(self._open[-1])
+
+    def _apply(self, count: int) -> None:
+        for (_, set_threads), _number in self._before:
+            set_threads(count)
+
+
+_contexts = _Contexts()
+
+
+class _OneThread(ContextDecorator):
+    def __enter__(self) -> None:
+        _contexts.enter(1)
+
+    def __exit__(self, *error: object) -> None:
+        _contexts.leave(1)
 
 
 one_thread = _OneThread()
@@ -62,32 +88,19 @@ one_thread = _OneThread()
 @contextmanager
 def threads(count: int) -> Iterator[None]:
     """Context with this number of BLAS threads."""
-    before = _set_threads(count)
+    _contexts.enter(count)
     try:
         yield
     finally:
-        _restore(before)
+        _contexts.leave(count)
 
 
 def scipy_linalg() -> Any:
     """The module `scipy.linalg`, imported on first use; its BLAS is on one thread where NumPy's is."""
     import scipy.linalg
 
-    one_thread.include()
+    _contexts.include()
     return scipy.linalg
-
-
-def _set_threads(count: int, controls: Sequence[Control] | None = None) -> list[tuple[Control, int]]:
-    """Set the number of threads of libraries, by default all in use; returns previous numbers, for `_restore`."""
-    before = [(control, control[0]()) for control in (_controls() if controls is None else controls)]
-    for (_, set_threads), _count in before:
-        set_threads(count)
-    return before
-
-
-def _restore(before: list[tuple[Control, int]]) -> None:
-    for (_, set_threads), count in before:
-        set_threads(count)
 
 
 ROUTINES = ("dgemm", "dgemv", "sgemm", "sgemv")
