@@ -225,11 +225,13 @@ def status_line(
     console: Console, text: str, hidden: bool = False, redirect: bool = True
 ) -> Iterator[Callable[[str], None]]:
     """Show a status line on a terminal; yields a function that replaces its text."""
+    if hidden or not console.is_terminal:
+        yield lambda text: None
+        return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    hidden = hidden or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect, disable=hidden) as bar:
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task(text, total=None)
         yield lambda text: bar.update(task, description=text)
 
