@@ -111,6 +111,25 @@ def test_a_compilation_is_started_again_once_somebody_waits_for_it(
     assert program.ready and priorities.read_text().split() == ["19", str(os.getpriority(os.PRIO_PROCESS, 0))]
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_a_failed_compilation_is_tried_again_when_it_is_needed(
+    later: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk may have been full; only a kernel that another one replaces is reported in the log."""
+    full = tmp_path / "full"
+    full.touch()
+    body = f'grep -q sound "$text" && [ -e {full} ] && echo "no space" >&2 && exit 1; compile "$@"'
+    monkeypatch.setenv("CUANTO_CXX", compiler_script(tmp_path / "c++", body))
+    backend = CpuBackend(threads=2)
+    failing = backend.compile(SOUND, later=later)
+    wait_until(lambda: failing.failed)
+    assert backend.compile(SOUND, later=True) is failing
+    full.unlink()
+    program = backend.compile(SOUND)
+    program.wait()
+    assert program.ready and ("the general one is used" in caplog.text) == later
+
+
 # -------------------------------------------------------------------------------------------------- the log
 
 

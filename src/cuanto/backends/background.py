@@ -68,7 +68,10 @@ class Background:
         atexit.register(self._end)
 
     def _work(self) -> None:
-        while (future := self._queue.get()[2]) is not None:
+        while True:
+            priority, _, future = self._queue.get()
+            if future is None:
+                return
             call = self._waiting.pop(future, None)
             if call is None:
                 continue  # `result` runs it instead
@@ -78,7 +81,8 @@ class Background:
             try:
                 self._run(future, call)
             except BaseException as error:
-                logger.warning("a kernel could not be compiled; the general one is used: %s", str(error)[-300:])
+                if priority == LATER:  # otherwise the calculation that waits for it reports the error
+                    logger.warning("a kernel could not be compiled; the general one is used: %s", str(error)[-300:])
 
     @staticmethod
     def _run(future: Future[T], call: Callable[[], T]) -> None:

@@ -194,15 +194,19 @@ class CpuBackend:
     # ---- compilation --------------------------------------------------------------------------------------
 
     def compile(self, source: Source, later: bool = False) -> CpuProgram:
-        """Load it from the cache or compile it in the background, at low priority if it is needed `later`."""
+        """Load it from the cache or compile it in the background, at low priority if it is needed `later`.
+
+        Compiling is tried again if it failed: the disk may have been full.
+        """
         with self._lock:
-            if source.hash not in self._programs:
+            known = self._programs.get(source.hash)
+            if known is None or (known.failed and not later):
                 if not self._programs and not cache.complete(library_path(source)):
                     self._compilers.submit(load_pool)  # the pool is needed as well
                 patience = Patience.begin() if later else None
                 self._programs[source.hash] = CpuProgram(source, self._compilers, patience)
             elif not later:
-                self._programs[source.hash].hurry()
+                known.hurry()
             return self._programs[source.hash]
 
     def expect(self, classes: Sequence[Class]) -> None:
