@@ -199,6 +199,9 @@ def test_choice_by_element(tmp_path: Path) -> None:
     assert mixed.sources["H"] == "STO-3G"
     path = DATA / "basis" / "def2-svp.H.nw"
     assert Basis({"o": "def2-svp", "H": path}, WATER).nbf == Basis("def2-svp", WATER).nbf
+    for twice in ({"O": "def2-svp", "H": "sto-3g", "H2": "def2-svp"}, {"*": "def2-svp", "default": "sto-3g"}):
+        with pytest.raises(InputError, match="two bases are given for "):
+            Basis(twice, WATER)
 
 
 FORMATS = {"nwchem": ".nw", "gaussian94": ".gbs", "json": ".json"}

@@ -13,7 +13,7 @@ from cuanto.basis import advice, exchange
 from cuanto.basis.formats import read_basis_file
 from cuanto.basis.names import canonical_name, split_names
 from cuanto.basis.table import ElementTable
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.system.elements import symbol_of
 from cuanto.system.text import quote
 
@@ -62,7 +62,10 @@ def sources_by_element(choice: BasisChoice, symbols: Iterable[str]) -> dict[str,
     for key, source in choice.items():
         if not isinstance(source, str | os.PathLike):
             raise InputError(f"basis of {quote(key)} must be a name or a file, not {quote(source)}")
-        sources["default" if str(key).lower() in ("default", "*") else symbol_of(str(key))] = source
+        symbol = "default" if str(key).lower() in ("default", "*") else symbol_of(str(key))
+        rule = "a basis belongs to an element, not to an atom; give one"
+        require(symbol not in sources, f"two bases are given for {symbol}: {rule}")
+        sources[symbol] = source
     result = {}
     for symbol in symbols:
         if symbol not in sources and "default" not in sources:
