@@ -205,6 +205,8 @@ class CalculationOptions:
         check_values(vars(self))
         if self.auxbasis is not None and self.fitting == "none":
             raise InputError("auxbasis has no effect with fitting='none': leave out one of them")
+        if self.speed_of_light != SPEED_OF_LIGHT and self.relativity == "none":
+            raise InputError("speed_of_light has no effect without relativity: add relativity='x2c'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,6 +290,8 @@ class ScfOptions:
 
     def __post_init__(self) -> None:
         check_values(vars(self))
+        if self.variant != "auto" and self.diagonaliser == "full":
+            raise InputError("variant has no effect with diagonaliser='full': leave out one of them")
         if self.aufbau:
             return
         if self.smearing and self.occupations is not None:

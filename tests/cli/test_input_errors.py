@@ -257,6 +257,7 @@ NOT_APPLICABLE = [
         "mopac_compatible does not apply to pbe: leave it out, or use mndo, am1, pm3, pm6 or rm1",
     ),
     ("pbe", {"fitting": "none", "auxbasis": "cc-pvdz-jkfit"}, "auxbasis has no effect with fitting='none'"),
+    ("hf", {"speed_of_light": 10.0}, "speed_of_light has no effect without relativity: add relativity='x2c'"),
 ]
 
 

@@ -301,11 +301,27 @@ def test_too_many_electrons_for_the_basis() -> None:
         cuanto.energy(cuanto.Molecule(["H"], np.zeros((1, 3)), -1, 3), "uhf", basis("sto-3g", mol), **DIRECT)
 
 
+@pytest.mark.parametrize(("method", "other"), [("pbe", "upbe"), ("rhf-d3bj", "uhf-d3bj"), ("hf", "uhf")])
+def test_spins_of_atoms_need_an_unrestricted_method(method: str, other: str) -> None:
+    hydrogen = cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 6.0]])
+    with pytest.raises(InputError, match=f"atomic_spins have no effect in {method}, .*: use {other}"):
+        cuanto.energy(hydrogen, method, "sto-3g", backend="cpu", atomic_spins=np.array([1, -1]))
+    assert cuanto.energy(hydrogen, "hf", "sto-3g", backend="cpu", atomic_spins=[0, 0]).converged
+
+
+def test_a_variant_needs_rotations() -> None:
+    hydrogen = cuanto.Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    with pytest.raises(InputError, match="variant has no effect with diagonaliser='full': leave out one"):
+        cuanto.energy(hydrogen, "pm6", diagonaliser="full", variant="block")
+
+
 def test_ineffective_options_are_reported() -> None:
     mol, _ = water(name="sto-3g")
     common: dict[str, Any] = {"backend": "cpu", "max_iterations": 1, "precision": "mixed", "storage": "stored"}
     fitted = cuanto.energy(mol, "hf", basis("def2-svp", mol), **common)
     assert sum("has no effect here" in note for note in fitted.notes) == 2
+    recomputed = cuanto.energy(mol, "hf", basis("def2-svp", mol), **common | {"storage": "direct"})
+    assert any("storage='direct' has no effect here" in note for note in recomputed.notes)
     direct = cuanto.energy(mol, "hf", basis("sto-3g", mol), fitting="none", **common)
     assert not any("no effect" in note for note in direct.notes)
 

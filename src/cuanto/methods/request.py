@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
@@ -67,6 +70,10 @@ class Request:
         checked = check(method, basis, given)
         with errors_about_option("method"):
             model = None if checked.pop("kind") == "semiempirical" else Model.of(method, molecule)
+        spins_a = checked["scf"].atomic_spins
+        if model is not None and model.spins == 1 and spins_a is not None and np.any(np.asarray(spins_a) != 0):
+            unrestricted = "u" + re.sub("^rhf", "hf", method.lower())
+            raise InputError(f"atomic_spins have no effect in {method}, whose shells are closed: use {unrestricted}")
         return cls(molecule=molecule, method=method.lower(), model=model, **checked)
 
     def orbital_basis(self) -> Basis:
@@ -83,8 +90,9 @@ class Request:
         if self.options.precision != "double" and fitting == "jk" and not self.model.has_functional:
             why = f"{self.method} has neither direct J and K nor a grid"
             notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
-        if self.options.storage == "stored" and (fitting == "jk" or not self.model.exchange):
-            notes.append("storage='stored' has no effect here: no exchange is computed from four-centre integrals")
+        if self.options.storage != "auto" and (fitting == "jk" or not self.model.exchange):
+            why = "no exchange is computed from four-centre integrals"
+            notes.append(f"storage={self.options.storage!r} has no effect here: {why}")
         return notes
 
     @property
