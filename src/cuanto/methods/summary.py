@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.linalg import LinAlgError
 
 from cuanto.arrays import Array
+from cuanto.basis.auxiliary import AUTOMATIC
 from cuanto.errors import REMARKS, CuantoError, InputError
 from cuanto.units import HARTREE_IN_EV, QUADRUPOLE_IN_DEBYE_ANGSTROM
 from cuanto.wording import count
@@ -144,8 +145,8 @@ def error_warnings(result: Result) -> Iterator[str]:
     """A warning if the estimated error of fitting is large."""
     error = abs(result.errors.get("fitting", 0.0))
     if error >= LARGE_FITTING_ERROR * result.molecule.natom:
-        other = "give auxbasis='autoaux'" if result.keywords.get("auxbasis") is None else "leave out auxbasis"
-        yield f"WARNING: the estimated error of fitting is {error:.0e} Hartree: {other}, or use fitting='none'"
+        other = "" if result.keywords.get("auxbasis") == AUTOMATIC else f"auxbasis={AUTOMATIC!r} or "
+        yield f"WARNING: the estimated error of fitting is {error:.0e} Hartree: use {other}fitting='none'"
 
 
 def summary_text(result: Result) -> str:
