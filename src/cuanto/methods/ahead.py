@@ -34,12 +34,12 @@ POTENTIAL_STEPS = ("j_select", "j_expand", *SUMMATION, "j_keys", "j_bras")
 
 
 def compile_energy(context: Context) -> None:
-    """Request the kernels of an energy, if the language of the backend has a list of them."""
+    """Request the kernels of an energy."""
     if isinstance(context.options.auxbasis, Basis):
         kinds = _momenta(context.basis)
         pairs = [Shells((a[0], b[0]), (a[1], b[1])) for i, a in enumerate(kinds) for b in kinds[i:]]
         _expect(context.backend, pairs, _kets(context.options.auxbasis), "hgp")
-    if context.request.fitting == "none" and context.backend.traits.language in ENERGY:
+    if context.request.fitting == "none":
         QuartetEngine.begin(context.backend, context.options.precision)
     _compile(context, ENERGY)
     _compile(context, POSSIBLE, later=True)
