@@ -110,6 +110,19 @@ def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
         assert Molecule.from_xyz(path).natom == 3
 
 
+@pytest.mark.parametrize(
+    ("comment", "line"),
+    [
+        ("", "O 0 0 0 -0.8 0.1 0.2 0.3"),
+        ("", "O 0 0 0 OW"),
+        ("", "O 0 0 0 CA 1"),
+        ("Properties=species:S:1:pos:R:3:kind:S:1:forces:R:3", "O 0 0 0 C 0.1 0.2 0.3"),
+    ],
+)
+def test_other_columns(comment: str, line: str) -> None:
+    assert Molecule.from_string(f"1\n{comment}\n{line}\n").symbols == ("O",)
+
+
 def test_extended_xyz_with_usual_columns() -> None:
     text = '1\nLattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3:forces:R:3\nHe 0 0 0 1 2 3\n'
     assert Molecule.from_string(text).symbols == ("He",)
@@ -151,6 +164,15 @@ BAD_TEXTS = {
     "no count": ("water\nO 0 0 0\n", "line 1: expected the number of atoms, found 'water'"),
     "atom of a list": ("O 0 0 0; H 0 0\n", "xyz, atom 2: expected 'element x y z', found 'H 0 0'"),
     "element in a list": ("1 2; O 0 0 0; Hx 0 0 1", "xyz, atom 2: unknown element 'Hx'"),
+    "atoms without semicolons": (
+        "H 0 0 0 H 0 0 0.74",
+        "xyz, atom 1: 'H 0 0 0 H 0 0 0.74' has 8 fields.*separate atoms by ;",
+    ),
+    "atoms with commas": ("O 0 0 0, H 0 0.76 0.59, H 0 -0.76 0.59", "atom 1: .* has 12 fields.*separate atoms by ;"),
+    "atoms without a line end": (
+        atoms("O 0 0 0 H 0 0 1"),
+        "line 3: 'O 0 0 0 H 0 0 1' has two atoms: write one on each",
+    ),
     "list of dummies": ("X 0 0 0\nX 0 0 1", "has dummy atoms only"),
     "forces": (
         "1\n# CELL(abcABC): 9 9 9 90 90 90 Step: 0 Bead: 0 forces{ev/ang} cell{angstrom}\nHe 0 0 0",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cuanto.errors import InputError, require
+from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.nuclei import atom_symbol, is_dummy
 from cuanto.system.structure import Position, Structure, parse_position
 from cuanto.system.text import parse_real, parse_whole, quote, split_lines
@@ -48,6 +49,8 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     comment = lines[1] if len(lines) > 1 else ""
     _check_length(lines, natom, source)
     _check_columns(comment, source)
+    if not _PROPERTIES.search(comment):
+        _check_one_atom_per_line(lines, source)
     name = _NAME.search(comment)
     return Structure(
         **_atoms([_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)], source),
@@ -73,6 +76,12 @@ def _parse_atom_list(text: str, source: str) -> Structure:
     charge, multiplicity = None, None
     if _CHARGE_AND_MULTIPLICITY.fullmatch(lines[0]):
         charge, multiplicity = map(parse_whole, lines.pop(0).split())
+    for number, line in enumerate(lines, start=1):
+        if (fields := len(line.split())) > 4:
+            raise InputError(
+                f"{source}, atom {number}: {quote(line)} has {fields} fields, and an atom has four, 'element x y z': "
+                "separate atoms by ; or line ends"
+            )
     rows = [_atom(line, f"{source}, atom {number}") for number, line in enumerate(lines, start=1)]
     return Structure(**_atoms(rows, source), charge=charge, multiplicity=multiplicity, name="", angstrom=True)
 
@@ -125,6 +134,14 @@ def _check_columns(comment: str, source: str) -> None:
         raise InputError(f"{source}, line 2: {units[0]!r}, but XYZ files are in Angstrom: convert the coordinates")
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
+
+
+def _check_one_atom_per_line(lines: list[str], source: str) -> None:
+    """Refuse lines with a second atom; other columns, such as charges and forces, are allowed."""
+    for number, line in enumerate(lines[2:], start=3):
+        more = line.split()[4:8]
+        if len(more) == 4 and more[0].capitalize() in ATOMIC_NUMBERS and None not in map(parse_real, more[1:]):
+            raise InputError(f"{source}, line {number}: {quote(line.strip())} has two atoms: write one on each line")
 
 
 def _atom(line: str, where: str) -> tuple[str | None, Position]:
