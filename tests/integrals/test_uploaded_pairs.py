@@ -19,7 +19,7 @@ ROUNDING = 4e-15
 
 def _bases() -> list[Basis]:
     """Contracted shells, and a tight p next to a diffuse one, whose pairs are ill-conditioned."""
-    water = Basis("def2-svp", Molecule("OHH", [[0.0, 0.1, 0.2], [0.0, 1.4, 1.1], [0.3, -1.4, 1.1]]))
+    water = Basis("def2-svp", Molecule(["O", "H", "H"], [[0.0, 0.1, 0.2], [0.0, 1.4, 1.1], [0.3, -1.4, 1.1]]))
     shells = [Shell.from_table(a, l, [e], [[1.0]], True) for a, l, e in ((0, 2, 0.05), (1, 1, 800.0), (1, 0, 0.3))]
     return [water, Basis.from_shells(shells, [[0.0, 0.0, 0.0], [0.4, 1.0, 2.5]])]
 

@@ -56,7 +56,7 @@ def test_orbitals_of_a_device(largest: int, monkeypatch: pytest.MonkeyPatch) -> 
     for backend in ("cpu", "simt"):
         extrapolation = Extrapolation(2)
         for stretch in (0.7, 0.71):
-            molecule = Molecule("HH", [[0.0, 0.0, 0.0], [0.0, 0.0, stretch / BOHR_IN_ANGSTROM]])
+            molecule = Molecule(["H", "H"], [[0.0, 0.0, 0.0], [0.0, 0.0, stretch / BOHR_IN_ANGSTROM]])
             result = cuanto.energy(molecule, "hf", "6-31g", backend=backend, gradient_tolerance=1e-9)
             extrapolation.add(result)
         found = extrapolation.predict(result.basis)

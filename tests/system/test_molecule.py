@@ -273,6 +273,11 @@ def test_bad_arguments(symbols: list[str], positions: list[list[float]], message
         Molecule(symbols, positions)
 
 
+def test_a_formula_is_not_a_list_of_symbols() -> None:
+    with pytest.raises(InputError, match=r"symbols are a list such as \['H', 'H'\], not 'H2'; cuanto.Molecule.of reads"):
+        Molecule("H2", [[0, 0, 0], [0, 0, 1.4]])
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         Molecule.from_xyz(tmp_path / "none.xyz")

@@ -62,6 +62,11 @@ class Molecule:
         multiplicity: int | None = None,
         name: str = "",
     ) -> None:
+        if isinstance(symbols, str | bytes):
+            raise InputError(
+                f"symbols are a list such as ['H', 'H'], not {quote(symbols)}; cuanto.Molecule.of reads files and texts "
+                "such as 'H 0 0 0; H 0 0 0.74'"
+            )
         set_field = object.__setattr__
         set_field(self, "name", str(name))
         set_field(self, "symbols", tuple(atom_symbol(str(symbol)) for symbol in symbols))
