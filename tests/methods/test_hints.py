@@ -75,6 +75,21 @@ def test_a_comment_that_is_not_read(comment: str, meant: str) -> None:
     Molecule.from_text(text, multiplicity=3)
 
 
+@pytest.mark.parametrize(
+    ("comment", "given", "meant"),
+    [
+        ("charge=1 spin=4", "spin=4", "multiplicity=4 if it is meant (the multiplicity is 2S + 1)"),
+        ("charge=0 spin_multiplicity=3", "spin_multiplicity=3", "multiplicity=3 if it is meant"),
+        ("energy=-1.0 q=-1", "q=-1", "charge=-1 if it is meant"),
+        ('total_charge="2" spin=3', 'total_charge="2" spin=3', "charge=2 multiplicity=3 if it is meant"),
+    ],
+)
+def test_keys_of_other_programs(comment: str, given: str, meant: str) -> None:
+    text = O2.replace("\n\n", f"\n{comment}\n", 1)
+    with pytest.warns(InputWarning, match=re.escape(f"line 2: {given!r} is not read; write {meant}")):
+        Molecule.from_text(text)
+
+
 def test_the_command_line_prints_the_hint_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "oxygen.xyz"
     path.write_text(O2.replace("\n\n", "\nCharge: -1 mult 2\n", 1))
@@ -87,7 +102,17 @@ def test_the_command_line_prints_the_hint_once(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    "comment", ["charge=-1 mult=2", "a molecule", "Charge: 0 mult 1", "discharge 4", "energy -1.0"]
+    "comment",
+    [
+        "charge=-1 mult=2",
+        "a molecule",
+        "Charge: 0 mult 1",
+        "discharge 4",
+        "energy -1.0",
+        "q=0 spin=1",
+        "charge=1 q=1",
+        "mult=3 spin=1",
+    ],
 )
 def test_other_comments(comment: str) -> None:
     Molecule.from_string(O2.replace("\n\n", f"\n{comment}\n", 1))  # a warning would be an error

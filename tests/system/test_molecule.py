@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyscf import gto
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, InputWarning
 from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, molecule, symbol_of
 from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
@@ -124,8 +124,16 @@ def test_other_columns(comment: str, line: str) -> None:
 
 
 def test_extended_xyz_with_usual_columns() -> None:
-    text = '1\nLattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3:forces:R:3\nHe 0 0 0 1 2 3\n'
+    text = '1\nLattice="9 0 0 0 9 0 0 0 9" Properties=species:S:1:pos:R:3:forces:R:3 pbc="F F F"\nHe 0 0 0 1 2 3\n'
     assert Molecule.from_string(text).symbols == ("He",)
+
+
+def test_cells() -> None:
+    for pbc in ('"T T T"', "T", "'F F 1'", "[False,False,True]"):
+        with pytest.raises(InputError, match='not periodic systems: write pbc="F F F" if it is a molecule'):
+            Molecule.from_string(f"1\npbc={pbc}\nHe 0 0 0\n")
+    with pytest.warns(InputWarning, match="line 2: the lattice is not read: cuanto computes molecules"):
+        Molecule.from_string('1\nLattice="9 0 0 0 9 0 0 0 9"\nHe 0 0 0\n', charge=1)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +282,9 @@ def test_bad_arguments(symbols: list[str], positions: list[list[float]], message
 
 
 def test_a_formula_is_not_a_list_of_symbols() -> None:
-    with pytest.raises(InputError, match=r"symbols are a list such as \['H', 'H'\], not 'H2'; cuanto.Molecule.of reads"):
+    with pytest.raises(
+        InputError, match=r"symbols are a list such as \['H', 'H'\], not 'H2'; cuanto.Molecule.of reads"
+    ):
         Molecule("H2", [[0, 0, 0], [0, 0, 1.4]])
 
 

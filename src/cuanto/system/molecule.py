@@ -64,8 +64,8 @@ class Molecule:
     ) -> None:
         if isinstance(symbols, str | bytes):
             raise InputError(
-                f"symbols are a list such as ['H', 'H'], not {quote(symbols)}; cuanto.Molecule.of reads files and texts "
-                "such as 'H 0 0 0; H 0 0 0.74'"
+                f"symbols are a list such as ['H', 'H'], not {quote(symbols)}; cuanto.Molecule.of reads files and "
+                "texts such as 'H 0 0 0; H 0 0 0.74'"
             )
         set_field = object.__setattr__
         set_field(self, "name", str(name))
@@ -190,8 +190,9 @@ class Molecule:
     def _from_parsed(
         cls, found: Structure, charge: int | None, multiplicity: int | None, name: str, prefix: str
     ) -> "Molecule":
-        if found.hint and charge is None and multiplicity is None:
-            warnings.warn(found.hint, InputWarning, stacklevel=3)
+        for hint in (found.cell_hint, found.hint if charge is None and multiplicity is None else ""):
+            if hint:
+                warnings.warn(hint, InputWarning, stacklevel=3)
         if multiplicity is None and (charge is None or charge == (found.charge or 0)):
             multiplicity = found.multiplicity  # the file's multiplicity belongs to the file's charge
         if charge is None:

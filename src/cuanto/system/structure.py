@@ -15,7 +15,7 @@ class Structure:
     """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give.
 
     `dummies`: numbers, from 1, that dummy atoms have in the file; they are not among the atoms here. `hint`: what looks
-    like a charge or multiplicity and is not read, and how to write it.
+    like a charge or multiplicity and is not read, and how to write it. `cell_hint`: that a cell is not read.
     """
 
     symbols: tuple[str, ...]
@@ -26,6 +26,7 @@ class Structure:
     angstrom: bool
     dummies: tuple[int, ...] = ()
     hint: str = ""
+    cell_hint: str = ""
 
 
 def parse_position(tokens: Sequence[str], where: str) -> Position:

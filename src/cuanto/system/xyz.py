@@ -23,6 +23,16 @@ _WITHOUT_EQUALS_SIGN = {
     "charge": re.compile(r"\bcharge\b\s*:?\s*([+-]?\d{1,2})\b", re.IGNORECASE),
     "mult": re.compile(r"\bmult(?:iplicity)?\b\s*:?\s*(\d{1,2})\b", re.IGNORECASE),
 }
+_OTHER_KEYS = {
+    "charge": re.compile(
+        r"\b(?:total_charge|net_charge|chrg|q)\s*=\s*[\"']?([+-]?\d{1,2})\b(?!\.)[\"']?", re.IGNORECASE
+    ),
+    "multiplicity": re.compile(r"\bspin(?:_multiplicity)?\s*=\s*[\"']?(\d{1,2})\b(?!\.)[\"']?", re.IGNORECASE),
+}
+_DEFAULTS = {"charge": ("0",), "multiplicity": ("0", "1")}
+"""Values that other programs write for a neutral singlet."""
+_PBC = re.compile(r"\bpbc\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE)
+_LATTICE = re.compile(r"\blattice\s*=", re.IGNORECASE)
 _TWO_NUMBERS = re.compile(r"\s*([+-]?\d)\s+([1-9])\s*")
 _OTHER_LENGTHS = re.compile(
     r"\b(?:units?\s*=\s*[\"']?|positions\{)"
@@ -59,6 +69,7 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
         name=name[1] if name else "",
         angstrom=True,
         hint=_hint(comment, source),
+        cell_hint=_cell_hint(comment, source),
     )
 
 
@@ -161,9 +172,39 @@ def _hint(comment: str, source: str) -> str:
     if numbers := _TWO_NUMBERS.fullmatch(comment):
         found = {"charge": numbers[1], "mult": numbers[2]}
     if not found or found in ({"charge": "0"}, {"charge": "0", "mult": "1"}, {"mult": "1"}):
-        return ""
+        return _hint_about_keys(comment, source)
     meant = " ".join(f"{key}={value}" for key, value in found.items())
     return f"hint: {source}, line 2: {quote(comment, 60)} is not read; write {meant} if it is meant"
+
+
+def _hint_about_keys(comment: str, source: str) -> str:
+    """A hint about other names of the charge and the multiplicity, such as `q=1` and `spin=4`."""
+    known = {"charge": _CHARGE, "multiplicity": _MULTIPLICITY}
+    found = {key: match for key, pattern in _OTHER_KEYS.items() if (match := pattern.search(comment))}
+    found = {
+        key: match
+        for key, match in found.items()
+        if match[1] not in _DEFAULTS[key] and known[key].search(comment) is None
+    }
+    if not found:
+        return ""
+    given = " ".join(match[0] for match in found.values())
+    meant = " ".join(f"{key}={match[1]}" for key, match in found.items())
+    which = " (the multiplicity is 2S + 1)" if "multiplicity" in found else ""
+    return f"hint: {source}, line 2: {quote(given, 60)} is not read; write {meant} if it is meant{which}"
+
+
+def _cell_hint(comment: str, source: str) -> str:
+    """A hint about a cell that is left out; periodic boundary conditions are refused."""
+    if (pbc := _PBC.search(comment)) is None:
+        what = f"hint: {source}, line 2: the lattice is not read: cuanto computes molecules, not periodic systems"
+        return what if _LATTICE.search(comment) else ""
+    if re.search("[t1]", pbc[1], re.IGNORECASE):
+        raise InputError(
+            f"{source}, line 2: {quote(pbc[0])}, but cuanto computes molecules, not periodic systems: "
+            'write pbc="F F F" if it is a molecule'
+        )
+    return ""
 
 
 def _comment_number(pattern: re.Pattern[str], comment: str, what: str, source: str) -> int | None:
