@@ -6,13 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cuanto
 from cuanto import Molecule
 from cuanto.cli.main import run
 from cuanto.errors import InputWarning
-from cuanto.methods.hints import ground_multiplicity
+from cuanto.methods.hints import ground_multiplicity, short_bond
+from cuanto.units import BOHR_IN_ANGSTROM
+from paths import DATA
 
 FAST: dict[str, Any] = {"fitting": "none", "backend": "cpu"}
 O2 = "2\n\nO 0 0 0\nO 0 0 1.2\n"
@@ -45,6 +48,29 @@ def test_ground_states_of_atoms(symbol: str, charge: int, multiplicity: int) -> 
 def test_other_molecules_have_no_hint() -> None:
     water = Molecule.from_string("3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
     assert ground_multiplicity(water) is None and notes(water, "pm6") == []
+
+
+@pytest.mark.parametrize(
+    ("symbols", "R_ax"),
+    [
+        (["O", "H", "H"], [[0, 0, 0], [0, 0.76, 0.59], [0, -0.76, 0.59]]),
+        (["H", "H"], [[0, 0, 0], [0, 0, 0.74]]),
+        (["C", *"HHHH"], [[0, 0, 0], *(0.63 * np.array([[1, 1, 1], [-1, -1, 1], [-1, 1, -1], [1, -1, -1]]))]),
+    ],
+)
+def test_angstrom_in_place_of_bohr(symbols: list[str], R_ax: Any) -> None:
+    (note,) = notes(Molecule(symbols, R_ax), "pm6")
+    assert note.startswith("hint: atoms 1 (") and "apart, much less than in a bond: coordinates are in Bohr" in note
+    assert notes(Molecule(symbols, np.array(R_ax) / BOHR_IN_ANGSTROM), "pm6") == []
+
+
+def test_reasonable_bonds_have_no_hint() -> None:
+    molecules = [Molecule.from_xyz(path) for path in sorted((DATA / "geometries").glob("*.xyz"))]
+    bonds = {"HH": 0.74, "NN": 1.098, "CO": 1.128, "CC": 1.20, "HF": 0.917, "FF": 1.41}  # compressed below
+    molecules += [Molecule(list(pair), [[0, 0, 0], [0, 0, 0.7 * r / BOHR_IN_ANGSTROM]], 0) for pair, r in bonds.items()]
+    molecules += [Molecule(["V", "V"], [[0, 0, 0], [0, 0, 1.77 / BOHR_IN_ANGSTROM]])]
+    molecules += [Molecule(["H", "Gh-O"], [[0, 0, 0], [0, 0, 0.8]])]
+    assert len(molecules) > 50 and all(short_bond(molecule) is None for molecule in molecules)
 
 
 def test_an_anion_that_is_not_bound() -> None:

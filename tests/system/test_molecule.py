@@ -11,7 +11,7 @@ import pytest
 from pyscf import gto
 
 from cuanto.errors import InputError, InputWarning
-from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, molecule, symbol_of
+from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, distances, molecule, symbol_of
 from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
 from paths import DATA
@@ -358,7 +358,7 @@ def test_the_closest_atoms_of_large_molecules(monkeypatch: pytest.MonkeyPatch) -
     R_ax = 3.0 * np.random.default_rng(2).permutation(np.stack(np.mgrid[:4, :4, :4], axis=-1).reshape(-1, 3))
     R_ax[40] = R_ax[7] + [0.0, 0.3, 0.0]
     found = [molecule._closest_pair(R_ax)]
-    monkeypatch.setattr(molecule, "FEW_ATOMS", 10)
+    monkeypatch.setattr(distances, "FEW_ATOMS", 10)
     found.append(molecule._closest_pair(R_ax))
     for distance, a, b in found:
         assert (a, b) == (7, 40) and abs(distance - 0.3) < 1e-12

@@ -6,10 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
+import numpy as np
+
 from cuanto.methods.result import Result
 from cuanto.options import ScfOptions
 from cuanto.scf.configurations import configuration, unpaired_electrons
 from cuanto.system import Molecule
+from cuanto.system.covalent_radii import RADII
+from cuanto.system.distances import nearest_neighbours
+from cuanto.units import BOHR_IN_ANGSTROM
 
 TRIPLETS = ("O2", "S2", "OS", "Se2", "OSe", "SSe", "Te2", "B2", "Si2", "HN", "HP", "CH2", "CSi")
 """Formulas in Hill's order of small molecules whose ground states are triplets.
@@ -19,6 +24,12 @@ K. P. Huber and G. Herzberg, Constants of Diatomic Molecules (Van Nostrand Reinh
 DAMPING = 0.5
 SMEARING = 0.005
 """Hartree, about 1600 K: occupies orbitals near the Fermi level partly and changes others little."""
+SHORTEST, SHORTEST_WITH_HYDROGEN = 0.54, 0.65
+"""Shortest reasonable distances, as fractions of the sum of the covalent radii.
+
+Multiple bonds are short: 0.77 in N2, 0.58 in V2. Bonds of hydrogen are single, with a fraction of about 1, in H2 1.19.
+With Angstrom in place of Bohr it is 0.52 in water, 0.63 in H2.
+"""
 BOUND = 0.0
 """Hartree. Electrons in orbitals above it leave the molecule if the basis allows it."""
 
@@ -33,12 +44,35 @@ def hints(result: Result) -> Iterator[str]:
             f"hint: the ground state of {what} has multiplicity {lowest}, not {molecule.multiplicity}: "
             f"give multiplicity {lowest} unless this state is meant"
         )
+    if (pair := short_bond(molecule)) is not None:
+        yield pair
     highest = max(result.homo)
     if molecule.charge < 0 and isfinite(highest) and highest > BOUND:
         advice = "its energy depends on the basis; add diffuse functions (def2-svpd, aug-cc-pvdz), or check the charge"
         if result.basis_name is None:
             advice = "check the charge, or use a functional with a basis with diffuse functions (-m b3lyp -b def2-svpd)"
         yield f"hint: the highest occupied orbital of this anion is unbound ({highest:+.3f} Hartree): {advice}"
+
+
+def short_bond(molecule: Molecule) -> str | None:
+    """A hint about atoms that are much closer than in a bond: coordinates in Angstrom may have been taken for Bohr."""
+    symbols = np.array(molecule.symbols)
+    known = np.flatnonzero([symbol in RADII for symbol in molecule.symbols])
+    if len(known) < 2:
+        return None
+    r_a, neighbour_a = nearest_neighbours(molecule.R_ax[known] * BOHR_IN_ANGSTROM)
+    ends = np.stack([known, known[neighbour_a]])
+    radius_a = np.array([RADII.get(symbol, 0.0) for symbol in molecule.symbols])
+    fraction_a = r_a / radius_a[ends].sum(axis=0)
+    shortest_a = np.where((symbols[ends] == "H").any(axis=0), SHORTEST_WITH_HYDROGEN, SHORTEST)
+    k = int(np.argmin(fraction_a / shortest_a))
+    if fraction_a[k] >= shortest_a[k]:
+        return None
+    a, b = sorted(ends[:, k].tolist())
+    return (
+        f"hint: atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]}) are {r_a[k]:.2f} Angstrom apart, much less "
+        "than in a bond: coordinates are in Bohr in cuanto.Molecule, in Angstrom in XYZ files and texts"
+    )
 
 
 def convergence_advice(options: ScfOptions) -> str:

@@ -26,20 +26,12 @@ from cuanto.semiempirical.constants import BOHR
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.rotation_steps import projectors
 from cuanto.semiempirical.terms import start_density
-from cuanto.system.elements import SYMBOLS
+from cuanto.system.covalent_radii import RADII
 
 Atoms = NDArray[np.int64]
 
 MIN_CLUSTER_ORBITALS = tuning.size("cpu", "semiempirical.fragment_orbitals")
 """Smallest number of orbitals of a cluster that starts from the orbitals of its molecules."""
-_RADII = """
-    0.31 0.28 1.28 0.96 0.84 0.76 0.71 0.66 0.57 0.58 1.66 1.41 1.21 1.11 1.07 1.05 1.02 1.06 2.03 1.76 1.70 1.60 1.53
-    1.39 1.39 1.32 1.26 1.24 1.32 1.22 1.22 1.20 1.19 1.20 1.20 1.16 2.20 1.95 1.90 1.75 1.64 1.54 1.47 1.46 1.42 1.39
-    1.45 1.44 1.42 1.39 1.39 1.38 1.39 1.40 2.44 2.15 2.07 2.04 2.03 2.01 1.99 1.98 1.98 1.96 1.94 1.92 1.92 1.89 1.90
-    1.87 1.87 1.75 1.70 1.62 1.51 1.44 1.41 1.36 1.36 1.32 1.45 1.46 1.48
-"""
-RADII = dict(zip(SYMBOLS, map(float, _RADII.split()), strict=False))
-"""Covalent radii from H to Bi, Angstrom, B. Cordero et al., Dalton Trans. 2832 (2008), doi:10.1039/b801115j."""
 BOND_FACTOR = 1.3
 """Atoms are bonded if their distance is below this multiple of the sum of their radii."""
 MAX_FRAGMENT_ORBITALS = tuning.size("cpu", "semiempirical.largest_fragment")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from cuanto.arrays import Array, Ints
 from cuanto.errors import InputError, InputWarning, require
 from cuanto.files import write_text
+from cuanto.system.distances import nearest_neighbours
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
@@ -30,8 +31,6 @@ from cuanto.wording import count, format_charge
 MIN_DISTANCE = 0.3
 """Angstrom. Shorter than any bond (H2: 0.74): closer atoms mean wrong units or an atom listed twice."""
 
-FEW_ATOMS = 1000
-"""Largest number of atoms for which computing all distances is faster than a k-d tree, whose import takes 0.4 s."""
 MAX_SHOWN = 6
 """Largest number of multiplicities that a message lists."""
 
@@ -327,16 +326,9 @@ def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
 
 def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
     """Distance of the closest two atoms, and their indices in ascending order."""
-    if len(R_ax) > FEW_ATOMS:
-        from scipy.spatial import cKDTree  # here, because importing it takes as long as the first energy of a molecule
-
-        distances, neighbours = cKDTree(R_ax).query(R_ax, k=2)
-        a = int(np.argmin(distances[:, 1]))
-        b = int(next(b for b in neighbours[a] if b != a))
-    else:
-        r_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)
-        np.fill_diagonal(r_ab, np.inf)
-        a, b = divmod(int(np.argmin(r_ab)), len(R_ax))
+    r_a, neighbour_a = nearest_neighbours(R_ax)
+    a = int(np.argmin(r_a))
+    b = int(neighbour_a[a])
     return float(np.linalg.norm(R_ax[a] - R_ax[b])), min(a, b), max(a, b)
 
 
