@@ -220,7 +220,7 @@ def test_dispersion_ignores_ghosts(kind: str) -> None:
 def test_a_point_charge_may_sit_on_a_ghost() -> None:
     mol = Molecule(["He", "Gh-He"], [[0, 0, 0], [0, 0, 4]])
     assert NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 4]])).energy == pytest.approx(0.25)
-    with pytest.raises(InputError, match="coincides with atom 1"):
+    with pytest.raises(InputError, match="is 0 Bohr from atom 1"):
         NuclearRepulsion(mol, Surroundings.of([0.5], [[0, 0, 0]]))
 
 

@@ -141,5 +141,7 @@ def test_invalid_surroundings(given: Any, message: str) -> None:
 
 def test_a_charge_on_a_nucleus_is_refused() -> None:
     mol = molecule("CH3")
-    with pytest.raises(InputError, match="coincides with atom 2"):
-        NuclearRepulsion(mol, Surroundings.of([1.0], mol.R_ax[1:2]))
+    for distance in (0.0, 1e-4, 0.09):
+        with pytest.raises(InputError, match=f"is {distance:g} Bohr from atom 2 .* at least 0.1 Bohr"):
+            NuclearRepulsion(mol, Surroundings.of([1.0], mol.R_ax[1:2] + np.array([0.0, 0.0, distance])))
+    NuclearRepulsion(mol, Surroundings.of([1.0], mol.R_ax[1:2] + np.array([0.0, 0.0, 0.11])))

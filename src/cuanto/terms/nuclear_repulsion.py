@@ -12,8 +12,8 @@ from cuanto.system import Molecule
 from cuanto.terms.base import Term
 from cuanto.terms.external import Surroundings
 
-MIN_DISTANCE = 1e-6
-"""Smallest distance of a point charge from a nucleus, Bohr."""
+MIN_DISTANCE = 0.1
+"""Smallest distance of a point charge from a nucleus, Bohr. Closer ones are in other units, or belong to that atom."""
 PAIRS_AT_ONCE = 2**18
 """Pairs of a nucleus and another charge whose forces are computed at once."""
 
@@ -31,8 +31,11 @@ class NuclearRepulsion(Term):
         for a in atoms if len(surroundings.charges) else ():
             distances = np.linalg.norm(surroundings.positions - molecule.R_ax[a], axis=1)
             if (near := np.flatnonzero(distances < MIN_DISTANCE)).size:
-                R_x = surroundings.positions[near[0]]
-                raise InputError(f"the point charge at {R_x.tolist()} Bohr coincides with atom {a + 1}: move it away")
+                q = int(near[0])
+                raise InputError(
+                    f"the point charge at {surroundings.positions[q].tolist()} Bohr is {distances[q]:.2g} Bohr from "
+                    f"atom {a + 1} ({molecule.symbols[a]}): leave it out, or move it to at least {MIN_DISTANCE:g} Bohr"
+                )
             self.energy += float(Z_a[a] * np.sum(surroundings.charges / distances))
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[float, None]:
