@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import ase
 import numpy as np
 import pyarrow.parquet
 import pytest
@@ -33,6 +34,7 @@ from cuanto.interfaces.sources import Model
 from cuanto.motion.record import content_of
 from cuanto.motion.tasks import plain_molecule
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
+from cuanto.units import BOHR_IN_ANGSTROM
 from cuanto.workers import DaskRunner, SerialRunner
 from paths import SUPPORT
 from scripted import wait_until
@@ -329,6 +331,31 @@ def test_without_pyarrow_it_says_so_before_the_work(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'cuanto\[parquet\]'.*\.jsonl and \.csv"):
         energies(H2, out=tmp_path / "a.parquet", **HF)
+
+
+def test_files_with_several_structures(tmp_path: Path) -> None:
+    (path := tmp_path / "many.xyz").write_text(xyz(0.7) + xyz(0.8) + "2\n\nH 0 0 0\nQq 0 0 1\n")
+    (tmp_path / "one.xyz").write_text(xyz(0.9))
+    rows = energies(path, **HF)
+    assert [row.name for row in rows] == ["many-1", "many-2", "many"] and [not row.error for row in rows] == [1, 1, 0]
+    assert rows[1].energy == pytest.approx(energies([hydrogen(0.8 / BOHR_IN_ANGSTROM)], **HF)[0].energy, abs=1e-9)
+    assert "many.xyz, structure 3, line 4" in rows[2].error
+    several = energies([tmp_path / "one.xyz", str(path), xyz(0.7), xyz(0.7) + xyz(0.8), "H 0 0 0; H 0 0 1"], **HF)
+    names = ["one", "many-1", "many-2", "many", "molecule 5", "molecule 6", "molecule 7", "molecule 8"]
+    assert [row.name for row in several] == names and several[5].energy == rows[0].energy
+    for single in (tmp_path / "one.xyz", H2[0], ase.Atoms("H2", [[0, 0, 0], [0, 0, 0.7]])):
+        assert len(energies(single, **HF)) == 1
+
+
+def test_a_file_that_cannot_be_read_has_a_row(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.xyz"
+    good, bad, wrong = energies([H2[0], missing, "smiles:xx"], **HF)
+    assert not good.error and bad.error == f"file {str(missing)!r} does not exist" and bad.name == "missing"
+    assert "'xx' is not a valid SMILES" in wrong.error and wrong.name == "molecule 3"
+    with pytest.raises(InputError, match=r"none of the molecules can be read; the first one: file .*missing.xyz' does"):
+        energies(missing, **HF)
+    with pytest.raises(InputError, match="int is not a molecule"):
+        energies([H2[0], 5], **HF)  # type: ignore[list-item]
 
 
 # ------------------------------------------------------------------------------------------- the command line

@@ -195,7 +195,7 @@ BAD_TEXTS = {
     "too many": ("1\n\nHe 0 0 0\nHe 0 0 5\n", "line 1 says 1 atoms, but 2 "),
     "two frames": (
         "1\n\nHe 0 0 0\n1\n\nHe 0 0 1\n",
-        "more than one structure; .* all of them with `cuanto energy FILE --out TABLE.csv`, in Python",
+        r"more than one structure; .* `cuanto energy FILE --out TABLE.csv`, in Python with cuanto.energies\(FILE\)",
     ),
     "missing column": (atoms("He 0 0"), "line 3: expected 'element x y z', found 'He 0 0'"),
     "blank atom": ("2\n\nHe 0 0 0\n\nHe 0 0 3", "line 1 says 2 atoms, but 3 "),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from cuanto.errors import CuantoError, InputError
+from cuanto.errors import CuantoError, InputError, describe_error
 from cuanto.interfaces.sources import (
     HESSIAN,
     STDIN,
@@ -22,7 +23,7 @@ from cuanto.interfaces.sources import (
 )
 from cuanto.motion.record import calculation_key
 from cuanto.system import Molecule
-from cuanto.system.text import parse_whole, quote, split_lines
+from cuanto.system.text import format_path, parse_whole, quote, read_text, split_lines
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,50 @@ def entries_of(given: str, model: Model, charge: int | None, multiplicity: int |
         except CuantoError as error:
             found.append(_unreadable(path, model, error))
     return found
+
+
+def entries_of_molecule(
+    given: Molecule | str | os.PathLike[str], model: Model, charge: int | None, multiplicity: int | None, number: int
+) -> list[Entry]:
+    """Entries of a molecule as in `cuanto.energy`, or of every structure of a file or text with several.
+
+    Molecules without a name are numbered from `number`. What cannot be read becomes an entry with a `problem`.
+    """
+    if not isinstance(given, str | os.PathLike):
+        molecule = Molecule.of(given, charge, multiplicity)
+        return [Entry(molecule.name or f"molecule {number}", molecule, model)]
+    file = os.fspath(given)
+    file = "" if is_written_out(file) or "\n" in file else file
+    found = list[Entry]()
+    for one in _molecules(given, file, charge, multiplicity):
+        name = Path(file).stem or f"molecule {number + len(found)}"
+        if isinstance(one, Molecule):
+            found.append(Entry(one.name or name, one, model, file))
+        else:
+            found.append(Entry(name, None, model, file, describe_error(one)))
+    return found
+
+
+def _molecules(
+    given: str | os.PathLike[str], file: str, charge: int | None, multiplicity: int | None
+) -> Iterator[Molecule | CuantoError]:
+    """The molecules of a `file`, or of a text or SMILES if it is empty, with an error for each that cannot be read."""
+    try:
+        if not file and "\n" not in os.fspath(given):
+            yield Molecule.of(given, charge, multiplicity)
+            return
+        frames = structures(read_text(given, "file") if file else os.fspath(given))
+    except CuantoError as error:
+        yield error
+        return
+    shown, several = format_path(file) if file else "the input", len(frames) > 1
+    for number, frame in enumerate(frames, start=1):
+        source = f"{shown}, structure {number}" if several else shown
+        name = Path(file).stem + f"-{number:0{len(str(len(frames)))}d}" * (several and bool(file))
+        try:
+            yield Molecule.from_text(frame, charge, multiplicity, source, name)
+        except CuantoError as error:
+            yield error
 
 
 def _unreadable(given: str, model: Model, error: CuantoError) -> Entry:

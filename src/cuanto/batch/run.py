@@ -16,7 +16,7 @@ from cuanto.backends.base import Traits
 from cuanto.backends.host import main_memory
 from cuanto.basis.auxiliary import is_generated
 from cuanto.basis.library import element_tables, sources_by_element
-from cuanto.batch.entry import Entry
+from cuanto.batch.entry import Entry, entries_of_molecule
 from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
 from cuanto.errors import InputError, describe_error
@@ -49,7 +49,7 @@ Watcher = Callable[[Row], object]
 
 
 def energies(
-    molecules: Sequence[Molecule | str | os.PathLike[str]],
+    molecules: Sequence[Molecule | str | os.PathLike[str]] | Molecule | str | os.PathLike[str],
     method: str = "pm6",
     basis: str | os.PathLike[str] | None = None,
     *,
@@ -64,20 +64,22 @@ def energies(
 ) -> list[Row]:
     """Energies of many molecules: a row for each, in the order given; the row of a molecule that failed has an `error`.
 
-    `molecules`, and the `charge` and `multiplicity` of all of them, as in `cuanto.energy`.
+    `molecules`, and the `charge` and `multiplicity` of all of them, as in `cuanto.energy`; each structure of an XYZ
+    file with several is a molecule.
     `workers`: processes of one thread each on this machine (None: one for each core, or this process if there is a GPU;
     0: this process). `scheduler`: address of a Dask scheduler, whose workers are used instead. Semiempirical methods
     compute molecules of one composition together. `out` (.parquet, .jsonl, .csv): file for a table; results in the
     journal beside it are not computed again, so that a call that was killed can be continued. `keywords` are those of
     `cuanto.energy`, whose default method is another. `on_row` is called with every finished row.
     """
-    found = [Molecule.of(molecule, charge, multiplicity) for molecule in molecules]
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
     check(method, basis, keywords)
     chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
     model = Model(method, chosen, keywords, "gradient" if gradient else "energy")
-    names = [molecule.name or f"molecule {k}" for k, molecule in enumerate(found, start=1)]
-    entries = [Entry(name, molecule, model) for name, molecule in zip(names, found, strict=True)]
+    entries = list[Entry]()
+    for molecule in _listed(molecules):
+        entries += entries_of_molecule(molecule, model, charge, multiplicity, len(entries) + 1)
+    require_readable(entries)
     table = None if out is None else Table(out)
     if not _portable(keywords):
         if workers or scheduler is not None:
@@ -85,6 +87,18 @@ def energies(
         workers = 0
     with Batch(entries, table, workers, scheduler) as batch:
         return batch.run(on_row or (lambda row: None))
+
+
+def _listed(molecules: Any) -> Sequence[Any]:
+    """A single molecule as a list."""
+    single = isinstance(molecules, Molecule | str | os.PathLike) or hasattr(molecules, "get_chemical_symbols")
+    return [molecules] if single else molecules
+
+
+def require_readable(entries: Sequence[Entry]) -> None:
+    """Refuse a batch in which no molecule can be read."""
+    if entries and all(entry.molecule is None for entry in entries):
+        raise InputError(f"none of the molecules can be read; the first one: {entries[0].problem}")
 
 
 def _portable(keywords: Mapping[str, Any]) -> bool:

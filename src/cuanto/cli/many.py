@@ -64,13 +64,13 @@ def run_batch(job: Job, out: Path, workers: int | None, scheduler: str | None) -
 
 def _entries(job: Job) -> list[Entry]:
     from cuanto.batch.entry import entries_of
+    from cuanto.batch.run import require_readable
     from cuanto.methods.request import check
 
     electrons = (job.charge, job.multiplicity)
     found = [entry for given in job.sources for entry in entries_of(given, job.model, *electrons)]
+    require_readable(found)
     readable = [entry for entry in found if entry.molecule is not None]
-    if not readable:
-        raise InputError(f"none of the molecules can be read; the first one: {found[0].problem}")
     for method in dict.fromkeys(entry.model.method for entry in readable):  # files may have methods of their own
         assert method is not None
         check(method, job.basis, job.keywords)

@@ -129,8 +129,8 @@ def _check_length(lines: list[str], natom: int, source: str) -> None:
         return
     if parse_whole(next(line for line in lines[2 + natom :] if line.strip()).strip()) is not None:
         raise InputError(
-            f"{source}: has more than one structure; give a file with one, or compute all of them with "
-            "`cuanto energy FILE --out TABLE.csv`, in Python with cuanto.energies"
+            f"{source}: has more than one structure; give a file with one, or compute the energies of all of them with "
+            "`cuanto energy FILE --out TABLE.csv`, in Python with cuanto.energies(FILE)"
         )
     raise InputError(f"{source}: line 1 says {natom} atoms, but {found} lines of atoms follow")
 
