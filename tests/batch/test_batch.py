@@ -358,6 +358,16 @@ def test_a_file_that_cannot_be_read_has_a_row(tmp_path: Path) -> None:
         energies([H2[0], 5], **HF)  # type: ignore[list-item]
 
 
+def test_a_basis_for_each_element(tmp_path: Path) -> None:
+    fluoride = cuanto.Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.7]])
+    sets = {"F": "def2-svp", "default": "sto-3g"}
+    keywords = {name: value for name, value in HF.items() if name not in ("basis", "workers")}
+    (row,) = energies([fluoride], basis=sets, out=tmp_path / "a.csv", **{**keywords, "workers": 0})
+    assert row.energy == pytest.approx(cuanto.energy(fluoride, basis=sets, **keywords).energy, abs=1e-9)
+    with pytest.raises(InputError, match=r"is a name, a file, or names by element such as .*, not Basis"):
+        energies([fluoride], basis=cuanto.Basis("sto-3g", fluoride), **keywords)  # type: ignore[arg-type]
+
+
 # ------------------------------------------------------------------------------------------- the command line
 
 

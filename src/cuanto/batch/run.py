@@ -15,7 +15,7 @@ from typing import Any
 from cuanto.backends.base import Traits
 from cuanto.backends.host import main_memory
 from cuanto.basis.auxiliary import is_generated
-from cuanto.basis.library import element_tables, sources_by_element
+from cuanto.basis.library import BasisChoice, element_tables, sources_by_element
 from cuanto.batch.entry import Entry, entries_of_molecule
 from cuanto.batch.evaluate import BATCH_KEYWORDS, evaluate
 from cuanto.batch.table import Row, Table
@@ -51,7 +51,7 @@ Watcher = Callable[[Row], object]
 def energies(
     molecules: Sequence[Molecule | str | os.PathLike[str]] | Molecule | str | os.PathLike[str],
     method: str = "pm6",
-    basis: str | os.PathLike[str] | None = None,
+    basis: BasisChoice | None = None,
     *,
     charge: int | None = None,
     multiplicity: int | None = None,
@@ -74,7 +74,7 @@ def energies(
     """
     require_known(keywords, OPTIONS, "cuanto.energies: unknown key")
     check(method, basis, keywords)
-    chosen = None if method.lower() in SEMIEMPIRICAL else os.fspath(DEFAULT_BASIS if basis is None else basis)
+    chosen = None if method.lower() in SEMIEMPIRICAL else _basis_name(DEFAULT_BASIS if basis is None else basis)
     model = Model(method, chosen, keywords, "gradient" if gradient else "energy")
     entries = list[Entry]()
     for molecule in _listed(molecules):
@@ -93,6 +93,19 @@ def _listed(molecules: Any) -> Sequence[Any]:
     """A single molecule as a list."""
     single = isinstance(molecules, Molecule | str | os.PathLike) or hasattr(molecules, "get_chemical_symbols")
     return [molecules] if single else molecules
+
+
+def _basis_name(basis: object) -> str:
+    """The name of a basis, also of one that differs between elements."""
+    if isinstance(basis, Mapping):
+        return ",".join(f"{element}={_basis_name(one)}" for element, one in basis.items())
+    if isinstance(basis, str | os.PathLike):
+        return str(os.fspath(basis))
+    example = {"O": "def2-tzvp", "default": "def2-svp"}
+    raise InputError(
+        f"the basis of many molecules is a name, a file, or names by element such as {example}, not "
+        f"{type(basis).__name__}"
+    )
 
 
 def require_readable(entries: Sequence[Entry]) -> None:
