@@ -26,7 +26,10 @@ _EXCITED = (
     "excited states are not implemented; cuanto computes the lowest state of each multiplicity, for example the lowest "
     "triplet with multiplicity=3"
 )
-_SCAN = "write `cuanto optimize FILE --scan 'distance 1 2 1.0 2.0 11'`, or scan='distance 1 2 1.0 2.0 11' in Python"
+_SCAN = (
+    "write `cuanto optimize FILE --scan 'distance 1 2 1.0 2.0 11'`, or "
+    "cuanto.optimize(..., scan='distance 1 2 1.0 2.0 11') in Python"
+)
 _TS = "write `cuanto optimize FILE --ts`, or cuanto.optimize(..., ts=True) in Python"
 _IRC = "write `cuanto optimize FILE --ts --irc`, or cuanto.optimize(..., ts=True, irc=True) in Python"
 _NEB = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from cuanto import Molecule
+from cuanto.advice import ADVICE
 from cuanto.errors import InputError
-from cuanto.motion.settings import Settings
+from cuanto.motion.settings import EXAMPLES, Settings
 
 
 def test_plain_data_give_the_same_settings() -> None:
@@ -26,7 +29,8 @@ def test_the_first_hessian() -> None:
     [
         ({"converge": "tight"}, "did you mean 'convergence'"),
         ({"convergence": "quick"}, "unknown convergence 'quick'"),
-        ({"freeze": "distance 1 2"}, "freeze must be a list"),
+        ({"freeze": 5}, "freeze must be a text or a list of texts, such as .'distance 1 2'."),
+        ({"scan": 5}, "scan must be a text or a list of texts, such as .'distance 1 2 1.0 2.0 11'."),
         ({"ts": 1}, "ts must be true or false"),
         ({"coordinates": "zmatrix"}, "choose tric, dlc, hdlc"),
         ({"hessian": "exact"}, "unknown hessian 'exact'"),
@@ -42,3 +46,16 @@ def test_the_first_hessian() -> None:
 def test_refusals(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Settings.of(**given)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_single_constraint(name: str) -> None:
+    hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    one, several = (Settings.of(**{name: given}) for given in (EXAMPLES[name], [EXAMPLES[name]]))
+    assert one.constraints(hydrogen) == several.constraints(hydrogen) and one.plain() == several.plain()
+
+
+def test_the_advice_about_scans() -> None:
+    hydrogen = Molecule(["H", "H"], [[0, 0, 0], [0, 0, 1.4]])
+    (text,) = re.findall(r"cuanto.optimize\(..., scan='(.*)'\)", ADVICE["scan"])
+    assert len(Settings.of(scan=text).constraints(hydrogen)) == 11

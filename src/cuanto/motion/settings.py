@@ -17,6 +17,8 @@ from cuanto.system import Molecule
 
 HESSIANS = ("auto", "model", "numerical", *SEMIEMPIRICAL)
 """Sources of the initial Hessian."""
+EXAMPLES = {"freeze": "distance 1 2", "set": "distance 1 2 1.5", "scan": "distance 1 2 1.0 2.0 11"}
+"""Constraints as text."""
 MAX_STEPS = 200
 
 
@@ -24,17 +26,17 @@ MAX_STEPS = 200
 class Settings:
     """Goal and convergence criteria of an optimisation.
 
-    `convergence`: loose, normal, tight, verytight, or criteria by name. `freeze`, `set`, `scan`: constraints as text,
-    see `cuanto.motion.constraints`. `ts`: search for a transition state. `irc`: follow the reaction path through it, in
-    both directions. `pre`: semiempirical method for a pre-optimisation. `hessian`: source of the initial Hessian; auto
-    is geomeTRIC's model for a minimum, and numerical (differences of gradients) for a transition state or path.
-    `max_steps`: limit for each optimisation. `trust`: initial trust radius, Angstrom.
+    `convergence`: loose, normal, tight, verytight, or criteria by name. `freeze`, `set`, `scan`: a constraint as text
+    or several, see `cuanto.motion.constraints`. `ts`: search for a transition state. `irc`: follow the reaction path
+    through it, in both directions. `pre`: semiempirical method for a pre-optimisation. `hessian`: source of the initial
+    Hessian; auto is geomeTRIC's model for a minimum, and numerical (differences of gradients) for a transition state or
+    path. `max_steps`: limit for each optimisation. `trust`: initial trust radius, Angstrom.
     """
 
     convergence: str | Mapping[str, float] | Criteria = "normal"
-    freeze: Sequence[Any] = ()
-    set: Sequence[Any] = ()
-    scan: Sequence[Any] = ()
+    freeze: str | Sequence[Any] = ()
+    set: str | Sequence[Any] = ()
+    scan: str | Sequence[Any] = ()
     ts: bool = False
     irc: bool = False
     pre: str | None = None
@@ -53,8 +55,10 @@ class Settings:
         Criteria.of(self.convergence)
         for name in ("freeze", "set", "scan"):
             texts = getattr(self, name)
-            if isinstance(texts, str) or not isinstance(texts, Sequence):
-                raise InputError(f"{name} must be a list, such as ['distance 1 2']")
+            if isinstance(texts, str):
+                object.__setattr__(self, name, (texts,))
+            elif not isinstance(texts, Sequence):
+                raise InputError(f"{name} must be a text or a list of texts, such as ['{EXAMPLES[name]}']")
         for name in ("ts", "irc"):
             if not isinstance(getattr(self, name), bool):
                 raise InputError(f"{name} must be true or false, not {getattr(self, name)!r:.60}")
