@@ -87,6 +87,9 @@ def test_advice_is_written_for_both_callers() -> None:
         ("basis='6-31g*'", "-b '6-31g*'"),
         ("write -o damping=0.5", "write -o damping=0.5"),
         ("file 'charge=1' does not exist", "file 'charge=1' does not exist"),
+        ("'O 0 0 0; charge=-1', atom 2; write charge=-1", "'O 0 0 0; charge=-1', atom 2; write --charge -1"),
+        ('"it\'s; charge=1" is wrong', '"it\'s; charge=1" is wrong'),
+        ("the molecule's charge=1 and basis='sto-3g'", "the molecule's --charge 1 and -b sto-3g"),
         ("H=def2-svp, default=def2-svp", "H=def2-svp, default=def2-svp"),
     ],
 )

@@ -37,7 +37,9 @@ FLAGS = {
 in_a_job: ContextVar[bool] = ContextVar("in_a_job", default=False)
 """Whether options come from a job file, where they are written as in the messages."""
 _VALUE = r"'[^']*'|\[.*\]|[\w+-]+(?:\.\w+)*"
-_OPTION = re.compile(rf"(?<![\w'-])(?<!-o )(?<!--option )({'|'.join((*FLAGS, *OPTIONS))})=({_VALUE})")
+_QUOTED = r"(?<![\w=])(?:'[^']*'|\"[^\"]*\")(?!\w)"
+"""Text that was given, or an example of it; an apostrophe inside a word begins none."""
+_OPTION = re.compile(rf"{_QUOTED}|(?<![\w'-])(?<!-o )(?<!--option )({'|'.join((*FLAGS, *OPTIONS))})=({_VALUE})")
 
 
 @contextmanager
@@ -52,9 +54,11 @@ def separate_command() -> Iterator[None]:
 
 def as_flags(text: str) -> str:
     """The text with options as flags: `--relativity x2c` for relativity='x2c', `--max-memory 4GB` for max_memory=4e9;
-    unchanged if a job file is read."""
+    quoted text is unchanged, and all text if a job file is read."""
 
     def flag(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
         name, value = found[1], found[2].strip("'")
         if name in OPTIONS and OPTIONS[name].kind == "size" and value.endswith("e9"):
             value = f"{value.removesuffix('e9')}GB"
