@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,6 +96,32 @@ def test_a_state_is_replaced_completely(tmp_path: Path) -> None:
 def test_invalid_settings_are_refused(settings: dict[str, float | str]) -> None:
     with pytest.raises(InputError):
         DynamicsSettings(**settings)
+
+
+def test_the_range_of_a_setting_is_named() -> None:
+    with pytest.raises(InputError, match=r"temperature is 1000000000.0: give a number of at least 0, less than 1e6"):
+        DynamicsSettings(temperature=1e9)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"temperature": 100.0}, "temperature belongs to the settings: write settings={'temperature': 100.0}"),
+        ({"settings": {"temprature": 100.0}}, "unknown setting 'temprature'; did you mean 'temperature'?"),
+        ({"settings": {"temperature": "hot"}}, "temperature is 'hot': give a number"),
+        ({"settings": 300}, "settings must be DynamicsSettings or a dictionary such as"),
+        ({"steps": -1}, "steps is -1: give a whole number of at least 0"),
+        ({"steps": 2.5}, "steps is 2.5: give a whole number"),
+    ],
+)
+def test_arguments_that_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        cuanto.dynamics(WATER, "pm6", backend="cpu", **given)
+
+
+def test_settings_as_a_dictionary() -> None:
+    found = cuanto.dynamics(WATER, "pm6", steps=0, settings={"temperature": 100.0}, backend="cpu")
+    assert found.steps[0].temperature == pytest.approx(100.0)
 
 
 def test_ghosts_cannot_move() -> None:

@@ -7,9 +7,10 @@ After every step the state of the run is on the disk: the same run continues fro
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.surface import Surface
 from cuanto.motion.trajectory import Trajectory, frame_text
+from cuanto.options import require_known
 from cuanto.system import Molecule
 
 try:
@@ -61,8 +63,10 @@ class DynamicsSettings:
             raise InputError(f"unknown thermostat {self.thermostat!r}: choose {', '.join(THERMOSTATS)}")
         for name, smallest in (("timestep", 1e-6), ("time_constant", 1e-6), ("temperature", 0.0)):
             value = getattr(self, name)
-            if not smallest <= value < 1e6:
-                raise InputError(f"{name.replace('_', ' ')} is {value}: give a number of at least {smallest:g}")
+            if not isinstance(value, Real) or not smallest <= float(value) < 1e6:
+                raise InputError(
+                    f"{name.replace('_', ' ')} is {value!r:.60}: give a number of at least {smallest:g}, less than 1e6"
+                )
         if self.thermostat != "none" and self.temperature == 0.0:
             raise InputError(f"the thermostat {self.thermostat} needs a temperature above zero")
 
@@ -321,17 +325,39 @@ def dynamics(
     charge: int | None = None,
     multiplicity: int | None = None,
     steps: int = 100,
-    settings: DynamicsSettings | None = None,
+    settings: DynamicsSettings | Mapping[str, Any] | None = None,
     trajectory: str | os.PathLike[str] | None = None,
     on_step: Callable[[Step, Result], object] | None = None,
     **options: Any,
 ) -> DynamicsResult:
     """Move the atoms of a molecule for some steps; other arguments are those of `cuanto.energy`.
 
-    `settings`: time step (fs), temperature (K) and thermostat, by default 0.5 fs at constant energy. With the path of a
-    `trajectory` (extended XYZ), a run that was interrupted continues. The result has all steps, the last geometry and
-    the `drift` of the energy.
+    `settings`: time step (fs), temperature (K) and thermostat, also as a dictionary, by default 0.5 fs at constant
+    energy. With the path of a `trajectory` (extended XYZ), a run that was interrupted continues. The result has all
+    steps, the last geometry and the `drift` of the energy.
     """
+    _check_steps(steps)
+    checked = _settings(settings, options)
     molecule = Molecule.of(molecule, charge, multiplicity)
     surface = Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options)
-    return Dynamics(surface, settings or DynamicsSettings(), trajectory).run(steps, on_step)
+    return Dynamics(surface, checked, trajectory).run(steps, on_step)
+
+
+def _check_steps(steps: Any) -> None:
+    if isinstance(steps, bool) or not isinstance(steps, Integral) or int(steps) < 0:
+        raise InputError(f"steps is {steps!r:.60}: give a whole number of at least 0")
+
+
+def _settings(given: Any, options: Mapping[str, Any]) -> DynamicsSettings:
+    """The settings, also from a dictionary; refuse those that are among the `options` of the calculation."""
+    names = [one.name for one in fields(DynamicsSettings)]
+    if misplaced := {name: value for name, value in options.items() if name in names}:
+        raise InputError(f"{', '.join(misplaced)} belongs to the settings: write settings={misplaced!r:.200}")
+    if given is None or isinstance(given, DynamicsSettings):
+        return given or DynamicsSettings()
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"settings must be DynamicsSettings or a dictionary such as {{'temperature': 200.0}}, not {given!r:.60}"
+        )
+    require_known(given, names, "dynamics: unknown setting")
+    return DynamicsSettings(**given)
