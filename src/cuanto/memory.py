@@ -110,10 +110,11 @@ class Budget:
     def require_room(self) -> None:
         """Refuse a limit that the program alone exceeds."""
         if self.max_memory is not None and self.limit <= 0:
+            size = f"{self.max_memory / MIB:.0f} MiB" if self.max_memory >= MIB else f"{self.max_memory:g} bytes"
             raise InputError(
-                f"max_memory of {self.max_memory / MIB:.0f} MiB is less than the {self._program() / MIB:.0f} MiB "
-                f"of the program itself: give at least {ceil((self._program() + SMALLEST_ROOM) / MIB)} MiB, more for "
-                "large molecules"
+                f"max_memory of {size} is less than the {self._program() / MIB:.0f} MiB of the program itself: give at "
+                f"least {ceil((self._program() + SMALLEST_ROOM) / MIB)} MiB, more for large molecules, such as "
+                "max_memory=4e9 (4 GB)"
             )
 
     def warnings(self) -> Sequence[str]:
