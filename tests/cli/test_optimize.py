@@ -96,6 +96,12 @@ def test_json_and_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "pm6" in (folder / "water.html").read_text()
 
 
+@pytest.mark.parametrize("task", ["opt", "Optimise"])
+def test_other_names_of_the_task(task: str, folder: Path) -> None:
+    (folder / "opt.toml").write_text(f'molecule = "water.xyz"\ntask = "{task}"\nmethod = "pm6"\n')
+    assert status_of("run", "opt.toml") == 0 and (folder / "water_opt.xyz").exists()
+
+
 def test_a_scan_and_constraints_of_a_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "scan.toml").write_text(
         'molecule = "water.xyz"\ntask = "optimize"\nmethod = "pm6"\n'
@@ -111,7 +117,7 @@ def test_a_scan_and_constraints_of_a_job(folder: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('task = "optimise"', "unknown task 'optimise': choose energy, gradient, optimize"),
+        ('task = "relax"', "unknown task 'relax': choose energy, gradient, optimize"),
         ("[optimize]\nts = true", "[optimize] has settings of another task"),
         ('task = "optimize"\nrestart = "a.h5"', "restart does not apply to task = 'optimize'"),
         ('task = "optimize"\n[optimize]\nconverge = "tight"', "did you mean 'convergence'"),

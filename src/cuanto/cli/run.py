@@ -64,6 +64,8 @@ OUTPUTS_OF = {
     COUNTERPOISE: COUNTERPOISE_OUTPUTS,
 }
 """Files of tasks other than energies."""
+TASK_ALIASES = {"opt": "optimize", "optimise": "optimize", "freq": "frequencies"}
+"""Other names of tasks, as of the commands."""
 MAX_FILE_BYTES = 1 << 20
 Value = TypeVar("Value", str, int)
 
@@ -218,7 +220,8 @@ def _table(job: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _task(job: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the task and its settings; a table with settings of another task is an error."""
-    task = _value(job, "task", str) or "energy"
+    task = (_value(job, "task", str) or "energy").lower()
+    task = TASK_ALIASES.get(task, task)
     if task not in TASKS:
         raise InputError(f"unknown task {task!r:.60}: choose {', '.join(TASKS)}")
     for name in TASK_TABLES:
