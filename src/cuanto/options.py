@@ -84,7 +84,7 @@ class Option:
             return
         name = self.name
         with errors_about_option(name):
-            if self.kind == "choice" and value not in self.choices:
+            if self.kind == "choice" and _lower(value) not in self.choices:
                 raise InputError(f"unknown {name} {value!r}: choose {', '.join(self.choices)}")
             if self.kind == "switch" and (hasattr(value, "__len__") or value not in (True, False)):
                 raise InputError(f"{name} must be true or false, not {value!r}")
@@ -97,6 +97,10 @@ class Option:
                     raise InputError(f"{name} is {value:g}: give a number from {self.low:g} to {self.high:g}")
                 if self.kind == "integer" and value != int(value):
                     raise InputError(f"{name} must be a whole number, not {value!r}")
+
+
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
 
 
 def _is_number(value: object) -> bool:
@@ -202,7 +206,7 @@ class CalculationOptions:
     )
 
     def __post_init__(self) -> None:
-        check_values(vars(self))
+        _check_fields(self)
         if self.auxbasis is not None and self.fitting == "none":
             raise InputError("auxbasis has no effect with fitting='none': leave out one of them")
         if self.speed_of_light != SPEED_OF_LIGHT and self.relativity == "none":
@@ -289,7 +293,7 @@ class ScfOptions:
     profile: bool = option(False, "switch", "Wait for the device after each step, for exact timings.")
 
     def __post_init__(self) -> None:
-        check_values(vars(self))
+        _check_fields(self)
         if self.variant != "auto" and self.diagonaliser == "full":
             raise InputError("variant has no effect with diagonaliser='full': leave out one of them")
         if self.aufbau:
@@ -347,6 +351,14 @@ def check_values(given: Mapping[str, Any]) -> None:
     """Refuse invalid values."""
     for name, value in given.items():
         OPTIONS[name].check(value)
+
+
+def _check_fields(options: CalculationOptions | ScfOptions) -> None:
+    """Refuse invalid values, and write the words among them in lower case."""
+    check_values(vars(options))
+    for name, value in vars(options).items():
+        if OPTIONS[name].kind == "choice":
+            object.__setattr__(options, name, _lower(value))
 
 
 def changed_options(given: CalculationOptions | ScfOptions) -> dict[str, Any]:

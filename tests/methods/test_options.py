@@ -108,6 +108,19 @@ def test_default_options_are_not_listed() -> None:
     assert set(found) == {"damping", "occupations"}
 
 
+def test_words_may_be_in_upper_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """The options have them in lower case, as the choices are."""
+    assert CalculationOptions(relativity="X2C", fitting="None").relativity == "x2c"
+    assert ScfOptions(diagonaliser="Full").diagonaliser == "full"
+    assert all(word == word.lower() for option in OPTIONS.values() for word in option.choices)
+    helium = cuanto.energy("He 0 0 0", "hf", "sto-3g", relativity="X2C", backend="cpu")
+    with pytest.raises(SystemExit) as leaving:
+        run(["energy", "He 0 0 0", "-b", "sto-3g", "--relativity", "X2C", "--backend", "cpu", "-q"])
+    assert not leaving.value.code
+    assert float(capsys.readouterr().out.split()[1]) == pytest.approx(helium.energy, abs=1e-8)
+    assert cuanto.energy("H 0 0 0; H 0 0 1", "pm6", diagonaliser="SP2", backend="cpu").converged
+
+
 def test_numpy_numbers_are_accepted() -> None:
     assert ScfOptions(damping=np.float32(0.5), profile=np.True_).damping == 0.5
     assert CalculationOptions(max_memory=np.int64(5)).max_memory == 5

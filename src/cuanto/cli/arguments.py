@@ -170,6 +170,7 @@ def flag_type(name: str) -> Any:
     complete, panel = (complete_basis, None) if option.kind == "basis" else (None, PANEL)
     metavar = None if option.choices else METAVARS.get(option.kind)
     more: dict[str, Any] = {"metavar": metavar, "autocompletion": complete, "rich_help_panel": panel}
+    more["case_sensitive"] = not option.choices
     return Annotated[value | None, typer.Option(*option.flags, help=option.help, **more)]
 
 

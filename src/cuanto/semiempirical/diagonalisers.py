@@ -42,7 +42,7 @@ def purification(frame: Frame) -> Diagonaliser:
 
 def settings(given: dict[str, Any]) -> tuple[ScfOptions, Callable[[Frame], Diagonaliser] | None]:
     """Checked options, and a factory of the diagonaliser if it is `sp2`, which `ScfOptions` does not know."""
-    if given.get("diagonaliser") != SP2:
+    if str(given.get("diagonaliser")).lower() != SP2:
         return ScfOptions.of(**given), None
     options = ScfOptions.of(**{**given, "diagonaliser": "full"})
     if not options.aufbau or options.level_shift:
