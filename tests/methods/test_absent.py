@@ -88,6 +88,28 @@ def test_names_that_are_no_method(method: str, advice: str) -> None:
         kind_of(method)
 
 
+@pytest.mark.parametrize(
+    ("method", "advice"),
+    [
+        *((name, "use ub3lyp (unrestricted), or rohf") for name in ("rob3lyp", "ROKS-B3LYP", "ro-b3lyp", "roks/b3lyp")),
+        (
+            "ropbe",
+            "not implemented: ropbe; functionals have no restricted open shells: use upbe (unrestricted), or rohf",
+        ),
+        ("robhlyp-d3bj", "use ubhlyp-d3bj (unrestricted)"),
+        *((name, "did you mean 'b3lyp-d3bj'?") for name in ("b3lyp-gd3bj", "b3lyp d3bj", "b3lyp/d3bj", "B3LYP-D3-BJ")),
+        *((name, "did you mean 'b3lyp-d3bj'?") for name in ("b3lypd3bj", "b3lyp_d3(bj)", "b3lyp-gd3(bj)")),
+        ("uhf d4", "did you mean 'uhf-d4'?"),
+        ("upbe/d4", "did you mean 'upbe-d4'?"),
+    ],
+)
+def test_other_spellings(method: str, advice: str) -> None:
+    with pytest.raises(InputError, match=re.escape(advice)) as refused:
+        kind_of(method)
+    for name in re.findall(r"(?:use |mean ')([^ ']+)", str(refused.value)):
+        assert kind_of(name)
+
+
 def test_available_methods_are_not_reported_as_absent() -> None:
     for name in functional_names():
         for own in (name, *aliases(name)):

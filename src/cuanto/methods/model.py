@@ -8,6 +8,7 @@ unrestricted. An ending such as `-d3bj` adds dispersion.
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 
 from cuanto.errors import InputError, require
@@ -19,6 +20,8 @@ from cuanto.system import Molecule
 
 METHODS = ("hf", "rhf", "uhf", "rohf")
 SEMIEMPIRICAL = (*NDDO, *(f"u{method}" for method in NDDO))
+_RESTRICTED_OPEN = re.compile(r"ro(?:ks)?[-_/ ]?(.+)")
+_DISPERSION = re.compile(r"(?P<name>.+?)[-_/ ]?(?:g?d3[-_ ]?\(?bj\)?|(?P<d4>g?d4))")
 HARTREE_FOCK = Functional("hf", (), 1.0)
 """No functional, and 100 % exact exchange."""
 
@@ -81,11 +84,13 @@ def kind_of(method: str) -> str:
     require_implemented(method)
     require_implemented(name)
     _require_one_method(method)
+    _refuse_restricted_open_shells(method)
     if name.lower() in METHODS:
         return "hf"
     try:
         _functional(name)
     except InputError as error:
+        _suggest_dispersion(method)
         _refuse_basis(method)
         names = (*METHODS, *SEMIEMPIRICAL)
         if close := difflib.get_close_matches(method.lower(), names, n=1):
@@ -107,6 +112,25 @@ def _require_one_method(method: str) -> None:
         raise InputError(
             f"unknown method {method!r}: give {plain[1:].lstrip('-')}, which is restricted for closed shells"
         )
+
+
+def _refuse_restricted_open_shells(method: str) -> None:
+    """Refuse a functional with `ro` before it; without it, open shells would be unrestricted."""
+    plain = method.strip().lower()
+    found = _RESTRICTED_OPEN.fullmatch(plain)
+    if found is not None and _is_functional(found[1]) and not _is_functional(plain):
+        raise InputError(
+            f"not implemented: {method}; functionals have no restricted open shells: use u{found[1]} (unrestricted), "
+            "or rohf"
+        )
+
+
+def _suggest_dispersion(method: str) -> None:
+    """Refuse other spellings of a known method with a dispersion correction."""
+    if found := _DISPERSION.fullmatch(method.strip().lower()):
+        name = f"{found['name']}-{'d4' if found['d4'] else 'd3bj'}"
+        if name != method.lower() and (found["name"] in METHODS or _is_functional(found["name"].removeprefix("u"))):
+            raise InputError(f"unknown method {method!r}; did you mean {name!r}?")
 
 
 def _is_functional(name: str) -> bool:
