@@ -306,6 +306,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         Molecule.from_string(b"1")  # type: ignore[arg-type]
 
 
+def test_advice_for_a_table_of_smiles(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.SMI"):
+        (path := tmp_path / name).write_text("smiles,name\nCCO,ethanol\n")
+        with pytest.raises(InputError, match=r"if the file has SMILES, give each of them as smiles:CCO, .*--out TABLE"):
+            Molecule.from_file(path)
+
+
 def test_messages_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bad.xyz"
     path.write_text("1\n\nHe 0 0\n")

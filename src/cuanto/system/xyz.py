@@ -33,6 +33,10 @@ _DEFAULTS = {"charge": ("0",), "multiplicity": ("0", "1")}
 """Values that other programs write for a neutral singlet."""
 _PBC = re.compile(r"\bpbc\s*=\s*(\"[^\"]*\"|'[^']*'|\S+)", re.IGNORECASE)
 _LATTICE = re.compile(r"\blattice\s*=", re.IGNORECASE)
+_ABOUT_SMILES = (
+    "; if the file has SMILES, give each of them as smiles:CCO, many with --out TABLE.csv, in Python to "
+    "cuanto.energies(['smiles:CCO', 'smiles:CC'])"
+)
 _TWO_NUMBERS = re.compile(r"\s*([+-]?\d)\s+([1-9])\s*")
 _OTHER_LENGTHS = re.compile(
     r"\b(?:units?\s*=\s*[\"']?|positions\{)"
@@ -117,7 +121,8 @@ def _atoms(rows: Sequence[tuple[str | None, Position]], source: str) -> dict[str
 def _atom_count(line: str, source: str) -> int:
     natom = parse_whole(line.strip())
     if natom is None:
-        raise InputError(f"{source}, line 1: expected the number of atoms, found {quote(line.strip())}")
+        advice = _ABOUT_SMILES if source.lower().endswith((".csv", ".tsv", ".smi", ".smiles")) else ""
+        raise InputError(f"{source}, line 1: expected the number of atoms, found {quote(line.strip())}{advice}")
     require(natom >= 1, f"{source}, line 1: gives {natom} as the number of atoms, at least one is needed")
     return natom
 
