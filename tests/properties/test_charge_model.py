@@ -71,6 +71,16 @@ def test_published_charges(name: str) -> None:
     np.testing.assert_allclose(found, np.array(expected.split(), dtype=float), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", [*list(PUBLISHED)[:3], pytest.param("phenylurea", marks=pytest.mark.slow)])
+def test_published_charges_are_computed(name: str) -> None:
+    """M06-L/6-31+G**; the published free atoms are not described, so only charges with similar ones can agree."""
+    text, *published = PUBLISHED[name]
+    found = cuanto.energy(molecule(text), "m06-l", "6-31+g**", backend="cpu")
+    bound = 0.006 if len(text.splitlines()) <= 3 else 0.026
+    for charges, expected in zip((found.hirshfeld_charges, found.cm5_charges), published, strict=True):
+        np.testing.assert_allclose(charges, np.array(expected.split(), dtype=float), rtol=0, atol=bound)
+
+
 def direct(symbols: tuple[str, ...], r_ax: Array, q_a: Array) -> list[float]:
     """The formula, pair by pair, with the parameters of a few elements; r in Angstrom."""
     D = {"H": 0.0056, "C": -0.0446, "N": -0.1072, "O": -0.0802, "Br": -0.0313, "Fe": 0.0, "I": -0.0220, "Rn": -0.0269}
@@ -106,4 +116,4 @@ def test_ghosts_take_no_part() -> None:
 def test_a_result_has_them() -> None:
     found = cuanto.energy(molecule(WATER), "hf", "def2-svp", backend="cpu")
     np.testing.assert_allclose(found.cm5_charges, cm5(found.molecule, found.hirshfeld_charges), rtol=0, atol=1e-14)
-    assert -0.8 < found.cm5_charges[0] < -0.6
+    assert found.cm5_charges[0] == pytest.approx(-0.665, abs=0.015)

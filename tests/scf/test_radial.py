@@ -38,17 +38,17 @@ def test_one_electron_integrals(l: int) -> None:
 
 @pytest.mark.parametrize("l, k", [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)])
 def test_repulsion_averaged_over_components(l: int, k: int) -> None:
-    """1/(2l+1) 1/(2k+1) sum_mn [(am bm|cn dn) - (am cn|bm dn)/2]"""
+    """J: 1/(2l+1) 1/(2k+1) sum_mn (am bm|cn dn), and K: (am cn|bm dn)."""
     one, other = shells_of(l), shells_of(k)
     basis = Basis.from_shells([*one, *other], CENTRE)
     p = np.arange(3 * (2 * l + 1)).reshape(3, -1)
     q = p.size + np.arange(3 * (2 * k + 1)).reshape(3, -1)
     I = reference.eri_4c_tensor(basis)
-    exact = np.zeros((3, 3, 3, 3))
+    exact = np.zeros((2, 3, 3, 3, 3))
     for m in range(2 * l + 1):
         for n in range(2 * k + 1):
             a, c = p[:, m], q[:, n]
-            exact += I[np.ix_(a, a, c, c)] - 0.5 * I[np.ix_(a, c, a, c)].transpose(0, 2, 1, 3)
+            exact += I[np.ix_(a, a, c, c)], I[np.ix_(a, c, a, c)].transpose(0, 2, 1, 3)
     exact /= (2 * l + 1) * (2 * k + 1)
     got = repulsion(RadialFunctions.of(l, one), RadialFunctions.of(k, other))
     np.testing.assert_allclose(got, exact, rtol=0, atol=1e-12 * np.abs(exact).max())

@@ -23,7 +23,7 @@ from cuanto.scf.atoms import Atom, atom
 from cuanto.system import Molecule
 
 GRID = "medium"
-"""The level of the grid: the error of a charge is about 1e-4."""
+"""The level of the grid: it adds an error of about 1e-4 to a charge."""
 SMALL = 1e9
 """Largest product of the grid points and the squared number of functions of a molecule that counts as small."""
 CHUNK = 4000
@@ -55,7 +55,8 @@ def mayer(basis: Basis, D_spq: Any, S_pq: Any) -> Array:
 def hirshfeld(molecule: Molecule, basis: Basis, D_spq: Any, backend: Backend) -> Array:
     """Number of electrons on each atom: the density is divided in the ratio of the densities of the free atoms.
 
-    The free atoms are neutral and spherical, in the same basis. Small molecules are computed with NumPy, which does not
+    The free atoms are neutral and spherical, by unrestricted Hartree-Fock with the spins of Hund's rule in the same
+    basis: one electron must not repel itself. Small molecules are computed with NumPy, which does not
     have to compile kernels.
     """
     settings, free = GridSettings.of(GRID, store="recompute"), _FreeAtoms(molecule, basis)
@@ -97,7 +98,7 @@ class _FreeAtoms:
         rows = []
         for a in (molecule.symbols.index(symbol) for symbol in kinds):
             shells = basis.shells_of_atoms[a]
-            found = atom(int(molecule.numbers[a]), 0.0, shells, basis.core_potentials[a])
+            found = atom(int(molecule.numbers[a]), 0.0, shells, basis.core_potentials[a], unrestricted=True)
             rows.append(np.log(np.maximum(_radial_density(shells, found, RADII), SMALLEST)))
         self._table = np.array(rows)
 

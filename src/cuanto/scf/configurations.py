@@ -46,6 +46,12 @@ def unpaired_electrons(subshells: Configuration) -> float:
     return sum(min(n, capacity(l) - n) for (_, l), n in subshells.items())
 
 
+def spins_by_hund(subshells: Configuration) -> tuple[Configuration, Configuration]:
+    """Electrons of alpha and of beta spin: in open subshells as many as possible are parallel."""
+    up = {(n, l): min(q, capacity(l) / 2) for (n, l), q in subshells.items()}
+    return up, {nl: q - up[nl] for nl, q in subshells.items()}
+
+
 def configuration(number: int, charge: float = 0.0) -> Configuration:
     """Electrons of an atom or ion by subshell; cations lose those of the outermost one, anions fill the open one."""
     return _ionise(dict(_table()[number - 1]), charge)

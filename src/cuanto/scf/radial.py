@@ -87,8 +87,8 @@ def _one_inside(k: int, n: int, p: Array, m: int, q: Array) -> Array:
     return total
 
 
-def repulsion(one: RadialFunctions, other: RadialFunctions) -> Array:
-    """[f, g, c, d]: J - K/2 between functions f, g of one angular momentum for a density c, d of the other.
+def repulsion(one: RadialFunctions, other: RadialFunctions) -> tuple[Array, Array]:
+    """[f, g, c, d]: J and K between functions f, g of one angular momentum for a density c, d of the other.
 
     Averaged over the components of both; the density is that of all components together.
     """
@@ -101,9 +101,7 @@ def repulsion(one: RadialFunctions, other: RadialFunctions) -> Array:
     K = np.zeros((fs * cs, fs * cs))
     for k in range(abs(one.l - other.l), one.l + other.l + 1, 2):
         K += three_j_squared(one.l, k, other.l) * (mixed.T @ slater(k, n, p, n, p) @ mixed)
-    exchange = K.reshape(fs, cs, fs, cs).transpose(0, 2, 1, 3)
-    found: Array = J.reshape(fs, fs, cs, cs) - 0.5 * exchange
-    return found
+    return J.reshape(fs, fs, cs, cs), K.reshape(fs, cs, fs, cs).transpose(0, 2, 1, 3)
 
 
 def three_j_squared(a: int, b: int, c: int) -> float:
