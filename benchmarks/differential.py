@@ -218,6 +218,9 @@ def differences(case: dict[str, Any]) -> dict[str, Any]:
     if any(text.startswith("fitting metric") for text in result.notes) or result.coefficients.shape[-1] < basis.nbf:
         return {"skipped": "nearly dependent functions"}
     mole = oracle(result.molecule, basis)
+    fitting = () if result.auxbasis is None else result.auxbasis.shells
+    if any(shell.l >= 2 and shell.pure == mole.cart for shell in fitting):
+        return {"skipped": "PySCF's fitting functions are of the kind of the orbitals"}
     field, own_gradient = peer(case, result, mole)
     D_spq, suffix = np.asarray(result.density), "_grid" if "grid" in case else ""
     density = D_spq[0] if len(D_spq) == 1 else D_spq

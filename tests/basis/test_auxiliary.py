@@ -8,6 +8,7 @@ import cuanto
 from cuanto.basis import Basis, auxiliary_basis, fitting_basis, library
 from cuanto.basis.auxiliary import _as_table
 from cuanto.basis.exchange import automatic_auxiliary
+from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.system import Molecule
 from paths import DATA
@@ -92,6 +93,35 @@ def test_gaps_are_filled_element_by_element() -> None:
     assert fitting.name == "I: autoaux, H: def2-universal-jkfit"
     large = atoms("C")
     assert auxiliary_basis(Basis("pc-4", large), large).name == "autoaux"
+
+
+@pytest.mark.parametrize("name", [None, "def2-universal-jkfit", {"default": "def2-universal-jkfit", "H": "autoaux"}])
+def test_sets_with_functions_higher_than_g_are_spherical(name: BasisChoice | None) -> None:
+    """As Cartesian functions those of bromine would be linearly dependent on one centre."""
+    molecule = atoms("Br", "H", "Gh-Kr", "Ca", "O")
+    orbital = Basis("6-31g", molecule, spherical=False)
+    fitting = auxiliary_basis(orbital, molecule, name=name)
+    for symbol, shells in zip(fitting.symbols, fitting.shells_of_atoms, strict=True):
+        spherical = symbol in ("Br", "Kr")
+        assert {shell.pure for shell in shells if shell.l >= 2} <= {spherical}
+        assert (max(shell.l for shell in shells) > 4) == spherical
+
+
+@pytest.mark.parametrize("name", ["3-21g", "6-31g", "6-31g*"])
+@pytest.mark.parametrize(
+    "molecule",
+    ["Br 0 0 0; H 0 0 1.41", "Se 0 0 0; H 0 1 1.1; H 0 -1 1.1", "As 0 0 0; H 1 0 1; H -1 0 1; H 0 1 -1", "Kr 0 0 0"],
+)
+def test_gradients_of_heavy_atoms_in_cartesian_sets(molecule: str, name: str) -> None:
+    found = cuanto.gradient(molecule, "hf", name, backend="cpu", search="none", multiplicity=1)
+    assert found.auxbasis is not None
+    values = []
+    for step in (-0.001, 0.001):
+        R_ax = found.molecule.R_ax.copy()
+        R_ax[0, 2] += step
+        moved = Molecule(found.molecule.symbols, R_ax)
+        values.append(cuanto.energy(moved, "hf", name, backend="cpu", search="none", gradient_tolerance=1e-7).energy)
+    assert found.gradient[0, 2] == pytest.approx((values[1] - values[0]) / 0.002, abs=2e-6)
 
 
 @pytest.mark.parametrize("name", ["cc-pvdz", "aug-cc-pvdz"])

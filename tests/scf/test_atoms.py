@@ -63,7 +63,9 @@ def solver(molecule: Molecule, basis: Basis) -> Any:
     return scf.UHF(oracle(molecule, basis))
 
 
-@pytest.mark.parametrize(("symbol", "name"), [("H", "def2-svp"), ("N", "cc-pvdz"), ("Cr", "def2-svp"), ("Cu", "def2-svp")])
+@pytest.mark.parametrize(
+    ("symbol", "name"), [("H", "def2-svp"), ("N", "cc-pvdz"), ("Cr", "def2-svp"), ("Cu", "def2-svp")]
+)
 def test_half_filled_and_full_subshells_have_the_energy_of_uhf(symbol: str, name: str) -> None:
     molecule, basis = alone(symbol, name)
     theirs = solver(molecule, basis)

@@ -10,11 +10,17 @@ Each element uses the first of these sets that contains it:
    has a core potential, which the set assumes for heavier elements;
 3. a set generated from the orbital basis (AutoAux).
 
+Fitting functions are Cartesian where the orbitals are, except in elements with fitting functions higher than g (from
+scandium on in def2-universal-JKFIT): their Cartesian functions would be linearly dependent, with eigenvalues of the
+metric below rounding errors. There is no gradient then, and energies have noise.
+
 F. Weigend, Phys. Chem. Chem. Phys. 4, 4285 (2002), doi:10.1039/b204199p; 8, 1057 (2006),
 doi:10.1039/b515623h; J. Comput. Chem. 29, 167 (2008), doi:10.1002/jcc.20702.
 """
 
+import os
 import re
+from dataclasses import replace
 
 from cuanto.basis import exchange, library
 from cuanto.basis.basis_set import Basis, join_names
@@ -36,6 +42,9 @@ Hartree (medians of seven molecules, PBE/def2-SVP; tests/methods/test_error_esti
 _UNIVERSAL_LAST_ELEMENT = 36
 """Last element that the universal sets describe with all electrons; beyond it they are for core potentials."""
 _UNIVERSAL_LARGEST_L = 4
+_CARTESIAN_LARGEST_L = 4
+"""Highest fitting functions of an element whose functions may be Cartesian. A Cartesian h or i shell contains 10 or 15
+functions of lower momenta, which are linearly dependent on the others of their centre."""
 _CORRELATION_CONSISTENT = re.compile(
     r"(?P<diffuse>d-aug-|aug-|heavy-aug-|jul-|jun-|may-|apr-)?"
     r"cc-p(?:w?c)?v\(?(?P<zeta>[dtq56])(?:\+d\))?z(?:-dk3?)?(?:\(seg-opt\))?"
@@ -51,26 +60,30 @@ def fitting_basis(orbital: str, kind: str = "jk") -> str:
 def auxiliary_basis(
     orbital_basis: Basis, molecule: Molecule, kind: str = "jk", name: BasisChoice | None = None
 ) -> Basis:
-    """Make the fitting basis of an orbital basis, spherical if the orbital basis is.
+    """Make the fitting basis of an orbital basis, spherical if the orbital basis is or functions are higher than g.
 
     `name` overrides the choice; where it is 'autoaux', for all or for some elements, a set is generated.
     """
     _check_kind(kind)
     elements = list(dict.fromkeys(molecule.elements))
     given = {} if name is None else library.sources_by_element(name, elements)
-    generated = [symbol for symbol, source in given.items() if is_generated(source)]
-    if given and not generated:
-        assert name is not None
-        return Basis(name, molecule, spherical=orbital_basis.spherical)
     tables: dict[str, ElementTable] = {}
-    names = {}
+    names: dict[str, str] = {}
+    for source in dict.fromkeys(source for source in given.values() if not is_generated(source)):
+        own = [symbol for symbol in elements if given[symbol] == source]
+        names |= dict.fromkeys(own, os.fspath(source))
+        tables |= library.element_tables(source, own)
     for symbol in elements:
-        if symbol in given and symbol not in generated:
-            tables |= library.element_tables(given[symbol], [symbol])
-            names[symbol] = str(given[symbol])
-        else:
-            tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind, symbol in generated)
-    return Basis.from_tables(join_names(names), tables, molecule, spherical=orbital_basis.spherical)
+        if symbol not in tables:
+            tables[symbol], names[symbol] = _for_element(orbital_basis, symbol, kind, generate=symbol in given)
+    tables = {symbol: _with_kind(tables[symbol], names[symbol], orbital_basis.spherical) for symbol in elements}
+    return Basis.from_tables(join_names({symbol: names[symbol] for symbol in elements}), tables, molecule)
+
+
+def _with_kind(table: ElementTable, source: str, spherical: bool) -> ElementTable:
+    """The table with shells that are all spherical or all Cartesian."""
+    pure = spherical or max((shell.l for shell in table.shells), default=0) > _CARTESIAN_LARGEST_L
+    return replace(table, source=source, shells=tuple(replace(shell, pure=pure) for shell in table.shells))
 
 
 def is_generated(source: BasisSource) -> bool:
