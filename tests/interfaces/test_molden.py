@@ -102,6 +102,18 @@ def test_restricted_open_shells_have_one_set(tmp_path: Path) -> None:
     assert sorted(set(np.round(n, 6))) == [0.0, 1.0, 2.0] and n.sum() == pytest.approx(9.0)
 
 
+def test_pyscf_finds_the_functions_of_ghosts(tmp_path: Path) -> None:
+    pair = Molecule.from_text("O 0 0 0; H 0.3 0.4 0.8; H 1 1 -0.4; Gh-O 0 3 0; Gh-I 0 0 3", None, None)
+    result = cuanto.energy(pair, "rhf", "def2-svp", backend="cpu")
+    write_molden(tmp_path / "a.molden", result)
+    assert Molecule.from_file(tmp_path / "a.molden").symbols == pair.symbols
+    mol, _, C, n, _, _ = loaded(tmp_path / "a.molden")
+    assert mol.atom_charges().tolist() == [8, 1, 1, 0, 0]
+    np.testing.assert_allclose(C.T @ mol.intor("int1e_ovlp") @ C, np.eye(result.basis.nbf), atol=1e-7)
+    r_x = np.einsum("xpq,pi,qi->x", mol.intor("int1e_r"), C, C * n)
+    np.testing.assert_allclose(pair.nuclei.charges @ pair.R_ax - r_x, result.dipole, atol=1e-6)
+
+
 def test_basis_sets_that_molden_does_not_support() -> None:
     helium = Molecule(["He"], [[0.0, 0.0, 0.0]])
     s = Shell.from_table(0, 0, [1.5, 0.4], [[0.6], [0.5]], True)

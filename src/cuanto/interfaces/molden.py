@@ -2,7 +2,8 @@
 
 Atoms have their atomic numbers; electrons that core potentials replace are counted in the section [Core]. Coefficients
 refer to functions of unit norm, contraction coefficients to normalised primitives. The format has
-functions up to g; those of one angular momentum are either all Cartesian or all pure.
+functions up to g; those of one angular momentum are either all Cartesian or all pure. Ghost atoms have the atomic
+number 0 and labels such as Ghost-O, which PySCF reads as well.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cuanto.files import write_text
 from cuanto.interfaces.wavefunction import shells_by_atom
 from cuanto.methods import GaussianResult
 from cuanto.system import Molecule
+from cuanto.system.nuclei import element_of
 
 CARTESIAN_ORDER = {
     0: [""],
@@ -43,7 +45,7 @@ def write_molden(path: str | os.PathLike[str], result: GaussianResult) -> None:
 def molden_text(result: GaussianResult) -> str:
     """The text of the file."""
     basis, molecule = result.basis, result.molecule
-    kinds = _kinds(basis)
+    kinds = supported_kinds(basis)
     lines = ["[Molden Format]", "[Title]", f" {molecule.name} {result.method}/{basis.name}, cuanto {__version__}"]
     lines += [*atom_lines(molecule), *_core_lines(molecule)]
     order = _order(basis)
@@ -63,7 +65,8 @@ def atom_lines(molecule: Molecule) -> list[str]:
     lines = ["[Atoms] AU"]
     protons = molecule.nuclei.protons
     for a, (symbol, Z, R_x) in enumerate(zip(molecule.symbols, protons, molecule.R_ax, strict=True), 1):
-        lines.append(f"{symbol:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
+        label = symbol if Z else f"Ghost-{element_of(symbol)}"
+        lines.append(f"{label:2s} {a:5d} {Z:4d} " + " ".join(f"{x:20.12f}" for x in R_x))
     return lines
 
 
@@ -84,8 +87,9 @@ def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, A
         yield spin, eps_sm[s], n_sm[s], C_spm[s]
 
 
-def _kinds(basis: Basis) -> dict[int, bool]:
-    """Whether the functions of each angular momentum from d on are pure."""
+def supported_kinds(basis: Basis) -> dict[int, bool]:
+    """Whether the functions of each angular momentum from d on are pure; an error for a basis that the format cannot
+    hold."""
     kinds: dict[int, bool] = {}
     for shell in basis.shells:
         if shell.l > MAX_L:
