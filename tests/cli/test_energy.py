@@ -174,6 +174,19 @@ def test_plain_values() -> None:
     assert plain(given) == {"a": [1.0, None], "b": [2.0, 3], "c": None, "d": "text"}
 
 
+@pytest.mark.parametrize("command", ["energy", "optimize", "frequencies", "energy --counterpoise 1,1"])
+def test_molden_files_without_h_functions(
+    command: str, h2: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A basis that the file cannot hold is refused before the calculation, not after it."""
+    monkeypatch.chdir(h2.parent)
+    with pytest.raises(SystemExit) as stopped:
+        run((*command.split(), "h2.xyz", "-b", "cc-pv6z", "--molden", "h2.molden"))
+    captured = capsys.readouterr()
+    assert stopped.value.code == 2 and "functions up to g; basis cc-pv6z has l = 5" in " ".join(captured.err.split())
+    assert not captured.out and [path.name for path in h2.parent.iterdir()] == ["h2.xyz"]
+
+
 def test_molden_and_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     molden, kept = tmp_path / "a.molden", tmp_path / "a.h5"
     assert water("--molden", str(molden), "--checkpoint", str(kept)) == 0

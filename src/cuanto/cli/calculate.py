@@ -21,6 +21,7 @@ from cuanto.log import step_listener
 from cuanto.options import errors_about_option
 
 if TYPE_CHECKING:
+    from cuanto.basis import Basis
     from cuanto.interaction import CounterpoiseResult
     from cuanto.interfaces.sources import Model, Source
     from cuanto.methods import Request, Result
@@ -211,6 +212,16 @@ def refuse_files(job: Job, outputs: Mapping[str, str], names: Sequence[str], tas
             raise InputError(f"{option} does not apply to {task}: leave it out")
 
 
+def check_molden(outputs: Mapping[str, str], basis: Basis | str | None, molecule: Molecule) -> None:
+    """Refuse a Molden file of functions that the format does not have, before they are used."""
+    from cuanto.basis import Basis
+    from cuanto.interfaces.molden import supported_kinds
+
+    if "molden" in outputs and basis is not None:
+        with errors_about_option("molden"):
+            supported_kinds(basis if isinstance(basis, Basis) else Basis(basis, molecule))
+
+
 def _prepare(
     molecule: Molecule, model: Model, job: Job, outputs: Mapping[str, str]
 ) -> tuple[Request, str, Checkpoint | None]:
@@ -241,6 +252,7 @@ def _prepare(
         return replace(request, options=replace(request.options, **found)), "", None
     with errors_about_option("basis"):
         orbital = request.orbital_basis()
+    check_molden(outputs, orbital, molecule)
     if "auxbasis" in model.keywords:
         with errors_about_option("auxbasis"):
             found["auxbasis"] = auxiliary_basis(orbital, molecule, name=model.keywords["auxbasis"])

@@ -70,7 +70,7 @@ def checked_division(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def counterpoise_source(console: Console, source: Source, job: Job, outputs: Mapping[str, str]) -> CounterpoiseResult:
     """Compute the interaction energy of one molecule's fragments, write its files and print every energy."""
-    from cuanto.cli.calculate import refuse_files
+    from cuanto.cli.calculate import check_molden, refuse_files
     from cuanto.interaction import counterpoise
     from cuanto.interfaces.sources import choose_model
 
@@ -78,6 +78,7 @@ def counterpoise_source(console: Console, source: Source, job: Job, outputs: Map
     with job.errors_about():
         model = choose_model(source, job.model)
         assert model.method is not None
+        check_molden(outputs, model.basis, source.molecule)
         parts = len(job.settings["fragments"])
         basis = f"{basis_text(model.basis, source.molecule)}, {count(parts, 'fragment')}"
         heading = partial(print_heading, console, source.molecule, model.method, basis)

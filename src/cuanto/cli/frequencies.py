@@ -17,6 +17,7 @@ from cuanto.cli.calculate import (
     NOT_CONVERGED,
     STDOUT,
     Job,
+    check_molden,
     job_given,
     output_paths,
     read_sources,
@@ -198,7 +199,7 @@ def _compute(
     """Compute or read one molecule, write its files and print its result."""
     vibrations = _from_file(given, job, analysis)
     if vibrations is None:
-        vibrations = _calculate(console, source, job, analysis, outputs["journal"])
+        vibrations = _calculate(console, source, job, analysis, outputs)
         write_files(vibrations, outputs, source)
         if analysis.hessian.get("follow_imaginary"):
             _write_minimum(console, vibrations, outputs["minimum"], job.quiet)
@@ -241,12 +242,15 @@ def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
     return analyse(found.second_derivatives, {**masses, **analysis.isotopes}, conditions, found.result)
 
 
-def _calculate(console: Console, source: Source, job: Job, analysis: Analysis, journal: str) -> Vibrations:
+def _calculate(
+    console: Console, source: Source, job: Job, analysis: Analysis, outputs: Mapping[str, str]
+) -> Vibrations:
     from cuanto.interfaces.sources import choose_model
     from cuanto.motion.frequencies import frequencies as compute
 
-    model = choose_model(source, job.model)
+    model, journal = choose_model(source, job.model), outputs["journal"]
     assert model.method is not None
+    check_molden(outputs, model.basis, source.molecule)
     if not job.quiet:
         print_heading(console, source.molecule, model.method, basis_text(model.basis, source.molecule))
     bar, step = progress(console, job.quiet)

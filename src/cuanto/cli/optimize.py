@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cuanto.cli.arguments import TABLE, Molecules, Quiet, complete_method, examples, file_flag, given, with_options
-from cuanto.cli.calculate import Job, job_given, refuse_files, write_files, write_schema
+from cuanto.cli.calculate import Job, check_molden, job_given, refuse_files, write_files, write_schema
 from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.many import run_given
 from cuanto.cli.show import basis_text, print_heading
@@ -128,6 +128,7 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         if search.surface.method.lower() in SEMIEMPIRICAL:
             refuse_files(job, outputs, ("molden",), search.surface.method)
         basis = basis_text(model.basis, source.molecule)
+        check_molden(outputs, model.basis, source.molecule)
         heading = partial(print_heading, console, source.molecule, model.method, basis)
         journal = Path(f"{outputs['trajectory']}.journal")
         known = search.record_in(journal, outputs["trajectory"])
