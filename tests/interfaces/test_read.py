@@ -86,6 +86,26 @@ def test_written_results_are_read_back(computed: Result, tmp_path: Path) -> None
             _ = again.density
 
 
+@pytest.mark.parametrize(("method", "basis"), [("hf", "sto-3g"), ("pm6", None)])
+def test_a_gradient_is_saved_and_read(
+    method: str, basis: str | None, molecule: cuanto.Molecule, tmp_path: Path
+) -> None:
+    found = cuanto.gradient(molecule, method, basis, backend="cpu")
+    found.save(tmp_path / "a.json")
+    schema = json.loads((tmp_path / "a.json").read_text())
+    assert schema["driver"] == "gradient" and schema["return_result"] == found.gradient.reshape(-1).tolist()
+    again = cuanto.read(tmp_path / "a.json")
+    np.testing.assert_array_equal(again.gradient, found.gradient)
+    assert again.energy == found.energy and again.to_qcschema()["driver"] == "gradient"
+
+
+def test_a_gradient_computed_later_is_saved(molecule: cuanto.Molecule) -> None:
+    found = cuanto.energy(molecule, "hf", "sto-3g", backend="cpu")
+    assert found.to_qcschema()["driver"] == "energy"
+    gradient = found.gradient
+    np.testing.assert_array_equal(cuanto.read(found.to_qcschema()).gradient, gradient)
+
+
 def test_a_checkpoint_is_a_result(molecule: cuanto.Molecule, tmp_path: Path) -> None:
     basis, backend = cuanto.Basis("sto-3g", molecule), cuanto.backends.get_backend("cpu")
     keep = Checkpoint(tmp_path / "a.h5", molecule, basis, "rhf", backend)

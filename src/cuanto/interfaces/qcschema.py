@@ -46,8 +46,13 @@ class SchemaWarning(UserWarning):
     """QCElemental does not accept a result; it is written anyway."""
 
 
-def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -> dict[str, Any]:
-    """Convert a result to plain data, checked by QCElemental if it is installed; `driver`: one of DRIVERS."""
+def to_qcschema(result: Result, orbitals: bool = True, driver: str | None = None) -> dict[str, Any]:
+    """Convert a result to plain data, checked by QCElemental if it is installed.
+
+    `driver`: one of DRIVERS; None means the gradient if it was computed, else the energy.
+    """
+    if driver is None:
+        driver = "gradient" if _has_gradient(result) else "energy"
     schema: dict[str, Any] = {
         "schema_name": "qcschema_output",
         "schema_version": 1,
@@ -73,9 +78,14 @@ def to_qcschema(result: Result, orbitals: bool = True, driver: str = "energy") -
     return schema
 
 
+def _has_gradient(result: Result) -> bool:
+    """Whether the gradient was computed, with the energy or later, or was read from a file."""
+    return "gradient" in vars(result) or (isinstance(result, GaussianResult) and result.gradients is not None)
+
+
 def counterpoise_schema(found: CounterpoiseResult) -> dict[str, Any]:
     """The AtomicResult of a complex, with the energies of its fragments in `extras.cuanto.counterpoise`."""
-    schema = to_qcschema(found.complex)
+    schema = to_qcschema(found.complex, driver="energy")
     schema["extras"]["cuanto"]["counterpoise"] = plain(found.to_dict())
     schema["provenance"]["routine"] = "cuanto.counterpoise"
     if found.complex.converged and not found.converged:
@@ -106,14 +116,17 @@ def require_driver(driver: str) -> None:
 
 
 def write_qcschema(
-    path: str | os.PathLike[str], result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    result: Result,
+    driver: str | None = None,
+    input_schema: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a JSON file; `input_schema`: the input if it has version 2, in which case the result has version 2 as
     well."""
     write_text(path, qcschema_text(result, driver, input_schema))
 
 
-def qcschema_text(result: Result, driver: str = "energy", input_schema: Mapping[str, Any] | None = None) -> str:
+def qcschema_text(result: Result, driver: str | None = None, input_schema: Mapping[str, Any] | None = None) -> str:
     """The text of the file."""
     return schema_text(to_qcschema(result, driver=driver), input_schema)
 

@@ -38,7 +38,7 @@ def to_qcschema(vibrations: Vibrations, orbitals: bool = True) -> dict[str, Any]
         raise InputError(
             "vibrations from a file lack the result at the reference geometry: compute them with cuanto.frequencies"
         )
-    schema = qcschema.to_qcschema(vibrations.result, orbitals)
+    schema = qcschema.to_qcschema(vibrations.result, orbitals, driver="energy")
     hessian = plain(vibrations.hessian.reshape(-1))
     schema |= {"driver": DRIVER, "return_result": hessian}
     schema["properties"]["return_hessian"] = hessian

@@ -212,7 +212,7 @@ class Result:
         return changed_options(self.options)
 
     def to_qcschema(self) -> dict[str, Any]:
-        """A QCSchema AtomicResult as a dictionary."""
+        """A QCSchema AtomicResult as a dictionary, of the gradient if it was computed."""
         # Imported when needed, because interfaces import results.
         schema: dict[str, Any] = import_module("cuanto.interfaces.qcschema").to_qcschema(self)
         return schema
