@@ -106,6 +106,15 @@ def test_a_gradient_computed_later_is_saved(molecule: cuanto.Molecule) -> None:
     np.testing.assert_array_equal(cuanto.read(found.to_qcschema()).gradient, gradient)
 
 
+def test_the_terms_of_the_schema_add_up() -> None:
+    """Core potentials are a part of the energy of single electrons."""
+    iodide = cuanto.Molecule(["H", "I"], [[0, 0, 0], [0, 0, 3.0]])
+    found = cuanto.energy(iodide, "hf", "def2-svp", backend="cpu")
+    properties = found.to_qcschema()["properties"]
+    names = ("scf_one_electron_energy", "scf_two_electron_energy", "nuclear_repulsion_energy")
+    assert sum(properties[name] for name in names) == pytest.approx(found.energy, abs=1e-9)
+
+
 def test_a_checkpoint_is_a_result(molecule: cuanto.Molecule, tmp_path: Path) -> None:
     basis, backend = cuanto.Basis("sto-3g", molecule), cuanto.backends.get_backend("cpu")
     keep = Checkpoint(tmp_path / "a.h5", molecule, basis, "rhf", backend)

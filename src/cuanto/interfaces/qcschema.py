@@ -34,12 +34,13 @@ MAX_ORBITALS = 1000
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
 TERMS = {
     "core": "scf_one_electron_energy",
+    "core potentials": "scf_one_electron_energy",
     "nuclear repulsion": "nuclear_repulsion_energy",
     "core repulsion": "nuclear_repulsion_energy",
     "exchange-correlation": "scf_xc_energy",
     "dispersion": "scf_dispersion_correction_energy",
 }
-"""Energy term -> its name in the schema."""
+"""Energy term -> its name in the schema; terms of the same name are added."""
 
 
 class SchemaWarning(UserWarning):
@@ -179,7 +180,10 @@ def _properties(result: Result) -> dict[str, Any]:
         "calcinfo_nalpha": up,
         "calcinfo_nbeta": down,
         "return_energy": result.energy,
-        **{TERMS[name]: value for name, value in energies.items() if name in TERMS},
+        **{
+            key: sum(value for name, value in energies.items() if TERMS.get(name) == key)
+            for key in dict.fromkeys(TERMS[name] for name in energies if name in TERMS)
+        },
         "scf_two_electron_energy": sum(energies.get(name, 0.0) for name in TWO_ELECTRON),
         "scf_total_energy": result.energy,
         "scf_dipole_moment": result.dipole,
