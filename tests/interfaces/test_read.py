@@ -106,6 +106,21 @@ def test_a_gradient_computed_later_is_saved(molecule: cuanto.Molecule) -> None:
     np.testing.assert_array_equal(cuanto.read(found.to_qcschema()).gradient, gradient)
 
 
+@pytest.mark.parametrize(
+    ("atoms", "method", "sets"), [("O H Gh-He", "rohf", 1), ("O H Gh-He", "uhf", 2), ("He", "rohf", 1)]
+)
+def test_restricted_open_shells_are_read_as_such(atoms: str, method: str, sets: int, tmp_path: Path) -> None:
+    symbols = atoms.split()
+    radical = cuanto.Molecule(symbols, np.array([[0, 0, 0], [0.6, 0.8, 1.5], [0, 0, 5.0]])[: len(symbols)])
+    keywords: dict[str, Any] = {"field": [0.01, 0.005, -0.01], "backend": "cpu"}
+    found = cuanto.energy(radical, method, "def2-svp", **keywords)
+    again = cuanto.read(found.to_qcschema())
+    assert again.coefficients.shape == found.coefficients.shape == (sets, *found.coefficients.shape[1:])
+    assert again.orbital_energies.shape == found.orbital_energies.shape
+    np.testing.assert_allclose(again.density, found.density, atol=1e-9)
+    assert cuanto.energy(radical, method, "def2-svp", guess=again, **keywords).iterations <= 3
+
+
 def test_the_terms_of_the_schema_add_up() -> None:
     """Core potentials are a part of the energy of single electrons."""
     iodide = cuanto.Molecule(["H", "I"], [[0, 0, 0], [0, 0, 3.0]])

@@ -16,7 +16,7 @@ from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.keywords import errors_about
 from cuanto.interfaces.qcschema import TERMS, read_molecule
 from cuanto.interfaces.versions import to_version_1
-from cuanto.interfaces.wavefunction import read_wavefunction
+from cuanto.interfaces.wavefunction import Wavefunction, read_wavefunction
 from cuanto.log import Timings
 from cuanto.methods import SEMIEMPIRICAL, GaussianResult, Iteration, Result, Semiempirical, SemiempiricalResult
 from cuanto.options import CalculationOptions, ScfOptions, options_of
@@ -139,11 +139,18 @@ def _result(schema: Mapping[str, Any], where: str) -> Result:
 def _gaussian(schema: Mapping[str, Any], extras: Mapping[str, Any], common: Mapping[str, Any]) -> GaussianResult:
     wave, keywords = read_wavefunction(schema["wavefunction"], common["molecule"]), _mapping(schema.get("keywords"))
     common = {**common, "molecule": common["molecule"].with_core_electrons(wave.basis.core_electrons)}
-    D_spq = _density(wave.C_spm, wave.n_sm)
-    state = _state(schema, extras, eps_sm=wave.eps_sm, n_sm=wave.n_sm, C_spm=wave.C_spm, D_spq=D_spq)
+    sets = 1 if _shares_orbitals(wave, common["method"]) else len(wave.C_spm)
+    C_spm, eps_sm, D_spq = wave.C_spm[:sets], wave.eps_sm[:sets], _density(wave.C_spm, wave.n_sm)
+    state = _state(schema, extras, eps_sm=eps_sm, n_sm=wave.n_sm, C_spm=C_spm, D_spq=D_spq)
     grid = keywords.get("grid")
     used = {"fitting": "none", **keywords, "auxbasis": None, "grid": tuple(grid) if isinstance(grid, list) else grid}
     return GaussianResult(**common, state=state, basis=wave.basis, settings=_options(CalculationOptions, used))
+
+
+def _shares_orbitals(wave: Wavefunction, method: str) -> bool:
+    """Whether both spins have the same orbitals, as in restricted open shells, of which files have two copies."""
+    same = all(np.array_equal(spins[0], spins[-1]) for spins in (wave.C_spm, wave.eps_sm))
+    return same and (method.lower() == "rohf" or not np.array_equal(wave.n_sm[0], wave.n_sm[-1]))
 
 
 def _with_cores(molecule: Molecule, core_electrons: object) -> Molecule:
