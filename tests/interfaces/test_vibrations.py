@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import qcelemental
 
 import cuanto
+from cuanto.cli.main import run
 from cuanto.errors import InputError
 from cuanto.interfaces.vibrations import modes_molden, read_hessian, write_hessian
 from vibration_cases import HF, PM6, WATER, water
@@ -78,3 +80,37 @@ def test_qcengine_may_ask_for_a_hessian() -> None:
         {"schema_name": "qcschema_input", "schema_version": 1, **inputs, "keywords": {"backend": "cpu"}}
     )
     assert answer["success"] and len(answer["return_result"]) == 81
+
+
+def hydroxide(masses: object) -> dict[str, Any]:
+    molecule = {"symbols": ["O", "H"], "geometry": [0, 0, 0, 0, 0, 1.8], "molecular_charge": -1, "masses": masses}
+    inputs = {"driver": "hessian", "model": {"method": "pm6", "basis": None}, "keywords": {"backend": "cpu"}}
+    return {"schema_name": "qcschema_input", "schema_version": 1, "molecule": molecule, **inputs}
+
+
+def test_masses_of_the_input_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = cuanto.compute(hydroxide([16, 2.014]), raise_error=True)
+    found = answer["extras"]["cuanto"]["vibrations"]
+    assert found["masses_u"] == [16.0, 2.014]
+    light = cuanto.compute(hydroxide(None), raise_error=True)["extras"]["cuanto"]["vibrations"]
+    ratio = np.sqrt((1 / 15.999 + 1 / 1.008) / (1 / 16.0 + 1 / 2.014))
+    assert light["wavenumbers_per_cm"][0] / found["wavenumbers_per_cm"][0] == pytest.approx(ratio, abs=1e-4)
+    monkeypatch.chdir(tmp_path)
+    Path("ion.json").write_text(json.dumps(hydroxide([16, 2.014])))
+    with pytest.raises(SystemExit):
+        run(("frequencies", "ion.json", "--json", "found.json", "--isotopes", "1=18O"))
+    masses = json.loads(Path("found.json").read_text())["extras"]["cuanto"]["vibrations"]["masses_u"]
+    assert masses == pytest.approx([17.9992, 2.014], abs=1e-4)
+    with pytest.raises(SystemExit):
+        run(("frequencies", "ion.json", "--out", "table.jsonl", "--workers", "0"))
+    assert json.loads(Path("table.jsonl").read_text())["wavenumbers_per_cm"] == pytest.approx(
+        found["wavenumbers_per_cm"]
+    )
+
+
+@pytest.mark.parametrize("masses", [[16.0], [16.0, "D"], 2, [16.0, -1.0], [16.0, 10**400]])
+def test_wrong_masses_are_refused(masses: object) -> None:
+    with pytest.raises(InputError, match="masses must be 2 numbers"):
+        cuanto.compute(hydroxide(masses), raise_error=True)

@@ -261,7 +261,7 @@ def _calculate(
                 source.molecule,
                 model.method,
                 model.basis,
-                isotopes=analysis.isotopes,
+                isotopes={**model.settings.get("isotopes", {}), **analysis.isotopes},
                 journal=journal,
                 on_task=step,
                 **arguments,

@@ -16,7 +16,7 @@ from cuanto.basis.names import split_names
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
-from cuanto.interfaces.qcschema import require_driver
+from cuanto.interfaces.qcschema import read_masses, require_driver
 from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
@@ -88,6 +88,8 @@ class Source:
     basis_path: Callable[[str, str], str] = confined_basis
     """Checks a basis that the input, which may be untrusted, names; arguments: its name or path, and the key (`basis`
     or `auxbasis`) for error messages."""
+    masses: Mapping[int | str, str | float] = field(default_factory=dict)
+    """Masses of atoms that the input gives, atomic mass units, by their number (from 1)."""
     notes: tuple[str, ...] = ()
     """Lines about how the file was read."""
 
@@ -142,10 +144,17 @@ def source_from_text(
             raise (error if given == STDIN else not_a_molecule(given, error, in_a_job)) from None
         raise
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
-    model = read_model(to_version_1(schema, shown), shown) or Model()
+    inner = to_version_1(schema, shown)
     folder = Path() if given == STDIN else Path(given).parent
-    basis_path = partial(confined_basis, folder=folder)
-    return Source(molecule, safe_label(stem), model, version_2_input(schema), basis_path, _notes(text, shown))
+    return Source(
+        molecule,
+        safe_label(stem),
+        read_model(inner, shown) or Model(),
+        version_2_input(schema),
+        partial(confined_basis, folder=folder),
+        read_masses(inner, shown),
+        _notes(text, shown),
+    )
 
 
 def _notes(text: str, shown: str) -> tuple[str, ...]:
@@ -200,7 +209,10 @@ def choose_model(source: Source, given: Model) -> Model:
         keywords.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
-    return Model(method, basis, {**keywords, **given.keywords}, driver, given.settings)
+    settings = dict(given.settings)
+    if driver == HESSIAN and source.masses:
+        settings["isotopes"] = {**source.masses, **settings.get("isotopes", {})}
+    return Model(method, basis, {**keywords, **given.keywords}, driver, settings)
 
 
 def safe_label(text: str) -> str:
