@@ -58,7 +58,7 @@ def energy(
     `precision`: double, mixed or single, for direct J and K and the integration of a functional.
     `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); None means fine.
     `max_memory`: limit for density fitting and stored integrals, bytes.
-    `guess`: `sad`, `core`, a result, or the path of a checkpoint.
+    `guess`: `sad`, `core`, a result, or the path of one (JSON) or of a checkpoint.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
     `on_iteration`: called with every state. `options`: all other fields of `CalculationOptions` and `ScfOptions` in
     `cuanto.options`.

@@ -23,6 +23,7 @@ from cuanto.methods import Request, Result
 from cuanto.methods.error_estimates import interaction_errors, total_error
 from cuanto.methods.model import kind_of
 from cuanto.options import errors_about_option
+from cuanto.scf.guess import GUESSES
 from cuanto.scf.state import State
 from cuanto.solve import solve
 from cuanto.system import Molecule
@@ -232,7 +233,8 @@ def _calculations(
 ) -> Iterator[tuple[str, Molecule, dict[str, Any]]]:
     """Name, molecule and options of every calculation; the complex first."""
     yield "complex", molecule, options
-    common = {name: value for name, value in options.items() if name not in COMPLEX_ONLY or isinstance(value, str)}
+    named = isinstance(guess := options.get("guess"), str) and guess in GUESSES
+    common = {name: value for name, value in options.items() if name not in COMPLEX_ONLY or (name == "guess" and named)}
     of_atoms = {name: list(common[name]) for name in PER_ATOM if common.get(name) is not None}
     for name, values in of_atoms.items():
         require(len(values) == molecule.natom, f"{name}: give one number for each of the {molecule.natom} atoms")

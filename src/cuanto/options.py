@@ -172,7 +172,12 @@ class CalculationOptions:
         FUNCTIONALS,
         flag=True,
     )
-    guess: Any = option("sad", "text", "sad (superposition of atomic densities) or core. \\[default: sad]", flag=True)
+    guess: Any = option(
+        "sad",
+        "text",
+        "sad (superposition of atomic densities), core, or a JSON result or checkpoint. \\[default: sad]",
+        flag=True,
+    )
     point_charges: Any = option(None, "charges", "Charges (e) and their positions (Bohr).", BASIS_METHODS)
     field: Any = option(None, "numbers", "Electric field.", BASIS_METHODS, unit="Hartree/(e Bohr)")
     relativity: str = choice(

@@ -174,6 +174,14 @@ def test_plain_values() -> None:
     assert plain(given) == {"a": [1.0, None], "b": [2.0, 3], "c": None, "d": "text"}
 
 
+@pytest.mark.parametrize("flag", ["--guess", "--restart"])
+def test_a_json_result_is_a_guess(flag: str, h2: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (str(h2.with_name(name)) for name in ("first.json", "second.json"))
+    assert status_of(str(h2), "-b", "sto-3g", "--json", first) == 0
+    assert status_of(str(h2), "-b", "sto-3g", flag, first, "--json", second) == 0
+    assert read(second).iterations <= 2
+
+
 @pytest.mark.parametrize("command", ["energy", "optimize", "frequencies", "energy --counterpoise 1,1"])
 def test_molden_files_without_h_functions(
     command: str, h2: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

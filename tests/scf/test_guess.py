@@ -163,6 +163,25 @@ def test_all_guesses_lead_to_one_energy() -> None:
         cuanto.energy(mol, "hf", orbital, fitting="none", backend="cpu", guess="huckel")
 
 
+def test_files_of_results_are_guesses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their names, as text or as paths; an input from elsewhere cannot name a file."""
+    monkeypatch.chdir(tmp_path)
+    common: dict[str, Any] = {"method": "hf", "basis": "sto-3g", "backend": "cpu"}
+    pair = cuanto.Molecule(["H", "F"], [[0, 0, 0], [0, 0, 1.8]])
+    keep = Checkpoint(tmp_path / "pair.h5", pair, cuanto.Basis("sto-3g", pair), "hf", CPU)
+    cuanto.energy(pair, on_iteration=keep, **common).save("pair.json")
+    for guess in ("pair.json", "pair.h5", Path("pair.json")):
+        assert cuanto.energy(pair, guess=guess, **common).iterations <= 3
+    corrected = cuanto.counterpoise(pair, "1,1", multiplicities=[2, 2], guess="pair.json", **common)
+    assert corrected.complex.iterations <= 3
+    with pytest.raises(InputError, match=r"unknown guess 'pair\.jsn': choose sad, core, or give a result, or the JSON"):
+        cuanto.energy(pair, guess="pair.jsn", **common)
+    molecule = {"symbols": ["H", "F"], "geometry": [0, 0, 0, 0, 0, 1.8]}
+    model = {"driver": "energy", "model": {"method": "hf", "basis": "sto-3g"}, "keywords": {"guess": "pair.json"}}
+    with pytest.raises(InputError, match=r"guess 'pair\.json' is a file, which an input must not name"):
+        cuanto.compute({"molecule": molecule, **model}, raise_error=True)
+
+
 def test_orbitals_are_converted_between_restricted_and_unrestricted() -> None:
     closed = run_record(record("rhf_sto3g_631gss", molecule="benzene", basis="sto-3g"))
     mol, orbital = closed.molecule, closed.basis

@@ -21,6 +21,7 @@ from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
 from cuanto.options import DEFAULT_BASIS, DEFAULT_METHOD, OPTIONS, require_applicable
+from cuanto.scf.guess import GUESSES
 from cuanto.system import Molecule
 from cuanto.system.formats import parse_json, parse_structure
 from cuanto.system.text import MAX_FILE_BYTES, decode, format_path, quote, read_text
@@ -178,6 +179,9 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
         raise InputError(f"{where}: the model has no method; give one such as hf, b3lyp or pm6")
     if not isinstance(basis, (str, type(None))):
         raise InputError(f"{where}: the basis of the model must be a name, not a table of functions")
+    guess = keywords.get("guess")
+    if isinstance(guess, str) and guess not in GUESSES and os.path.isfile(guess):
+        raise InputError(f"{where}: guess {quote(guess, 200)} is a file, which an input must not name: give --guess")
     driver = schema.get("driver", "energy")
     driver = str(getattr(driver, "value", driver))
     return Model(method, basis or None, checked_keywords(keywords, where), driver)

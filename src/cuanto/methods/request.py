@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
         # The orbital energies depend on the convention for the coupled matrix: a Fermi level has no meaning.
         raise InputError("rohf has no unique orbital energies to smear: use uhf, or leave out smearing")
     with errors_about_option("guess"):
-        _check_guess(options.guess, method, kind)
+        options = replace(options, guess=_checked_guess(options.guess, method, kind))
     with errors_about_option("grid"):
         grid = GridSettings.of(DEFAULT_GRID if options.grid is None else options.grid)
     return {
@@ -131,13 +132,18 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _check_guess(guess: object, method: str, kind: str) -> None:
-    """Raise an error unless it is the name of a guess, orbitals, or a result or file with orbitals."""
+def _checked_guess(guess: object, method: str, kind: str) -> object:
+    """The name of a guess, orbitals, a result, or the path of a file with orbitals."""
     if kind == "semiempirical":
         if not isinstance(guess, Result) and guess != "sad":
             raise InputError(f"{method} starts from neutral atoms or a semiempirical result, not {guess!r}")
-    elif not isinstance(guess, (os.PathLike, Orbitals, Result)) and guess not in GUESSES:
-        raise InputError(f"unknown guess {guess!r}: choose {', '.join(GUESSES)}, or give a result (restart)")
+        return guess
+    if isinstance(guess, (os.PathLike, Orbitals, Result)) or guess in GUESSES:
+        return guess
+    if isinstance(guess, str) and os.path.isfile(guess):
+        return Path(guess)
+    known = ", ".join(GUESSES)
+    raise InputError(f"unknown guess {guess!r}: choose {known}, or give a result, or the JSON or checkpoint of one")
 
 
 def _surroundings(options: CalculationOptions) -> Surroundings:
