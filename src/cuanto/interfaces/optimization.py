@@ -1,16 +1,23 @@
 """Convert optimisations to QCSchema OptimizationResult (https://molssi.github.io/QCSchema), a plain dictionary.
 
-Every step is an AtomicResult with its gradient; values for which the schema has no field are in `extras.cuanto`.
+Every step is an AtomicResult with its gradient, the last one with its orbitals; values for which the schema has no
+field are in `extras.cuanto`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cuanto import __version__
-from cuanto.interfaces.qcschema import check_schema, molecule_schema, plain
+from cuanto.errors import InputError
+from cuanto.interfaces.qcschema import MAX_ORBITALS, check_schema, molecule_schema, plain
+from cuanto.interfaces.wavefunction import wavefunction_of, wavefunction_schema
+from cuanto.methods import GaussianResult, Result
 
 if TYPE_CHECKING:
     from cuanto.motion.optimize import OptimizationResult, Step
@@ -40,8 +47,30 @@ def to_qcschema(optimization: OptimizationResult) -> dict[str, Any]:
     if not optimization.converged:
         message = f"not converged in {optimization.iterations} steps"
         schema["error"] = {"error_type": "convergence_error", "error_message": message}
+    _add_orbitals(schema["trajectory"][-1], accepted[-1], optimization.result)
     check_schema(schema, "qcelemental.models", "OptimizationResult")
     return schema
+
+
+def last_result(schema: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The AtomicResult of the last step of an optimisation; other schemas as they are."""
+    if schema.get("schema_name") != NAME:
+        return schema
+    trajectory = schema.get("trajectory")
+    if not isinstance(trajectory, list) or not trajectory or not isinstance(trajectory[-1], Mapping):
+        raise InputError(f"{where} is an optimisation without the results of its steps: optimise the molecule again")
+    last: Mapping[str, Any] = trajectory[-1]
+    return last
+
+
+def energy_input(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The AtomicInput of an energy of the optimised molecule; other schemas as they are."""
+    if schema.get("schema_name") != NAME:
+        return schema
+    given = schema.get("input_specification")
+    specification = given if isinstance(given, Mapping) else {}
+    model = {key: specification[key] for key in ("model", "keywords") if key in specification}
+    return {"schema_name": "qcschema_input", "molecule": schema.get("final_molecule"), "driver": "energy", **model}
 
 
 def optimization_text(optimization: OptimizationResult) -> str:
@@ -62,6 +91,15 @@ def _atomic_result(step: Step, specification: dict[str, Any], provenance: dict[s
         "success": True,
         "provenance": provenance,
     }
+
+
+def _add_orbitals(schema: dict[str, Any], step: Step, result: Result) -> None:
+    """Add the orbitals of a result to the AtomicResult of the same geometry."""
+    if not isinstance(result, GaussianResult) or result.basis.nbf > MAX_ORBITALS:
+        return
+    if np.array_equal(step.molecule.R_ax, result.molecule.R_ax):
+        schema["wavefunction"] = wavefunction_schema(wavefunction_of(result))
+        schema["protocols"] = {"wavefunction": "all"}
 
 
 def _extras(optimization: OptimizationResult) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import get_backend
 from cuanto.errors import CuantoError, InputError
 from cuanto.interfaces.keywords import errors_about
+from cuanto.interfaces.optimization import last_result
 from cuanto.interfaces.qcschema import TERMS, read_molecule
 from cuanto.interfaces.versions import to_version_1
 from cuanto.interfaces.wavefunction import Wavefunction, read_wavefunction
@@ -35,7 +36,8 @@ FROM_CHECKPOINT = "Read from a checkpoint, which keeps only the occupied orbital
 
 
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Result:
-    """Read the result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint.
+    """Read the result in a JSON file of `cuanto energy --json` (any QCSchema AtomicResult), or in a checkpoint; of an
+    optimisation that of its last geometry.
 
     `source` may also be a dictionary, as returned by `result.to_qcschema()`. Files are data: nothing in them is
     executed, and invalid optional values count as missing.
@@ -97,8 +99,8 @@ def _from_checkpoint(path: Path) -> GaussianResult:
 
 
 def from_schema(given: Mapping[str, Any], where: str) -> Result:
-    """The result in a QCSchema AtomicResult, which errors call `where`."""
-    schema = to_version_1(given, where)
+    """The result in a QCSchema AtomicResult, or the last one of an OptimizationResult; errors call it `where`."""
+    schema = to_version_1(last_result(given, where), where)
     if not isinstance(schema.get("model"), Mapping) or "return_result" not in schema:
         what = "a failed calculation" if schema.get("success") is False else quote(schema.get("schema_name", "JSON"))
         raise InputError(f"{where} is {what}, not a result: {EXPECTED_FILES}")

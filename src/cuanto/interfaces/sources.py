@@ -16,6 +16,7 @@ from cuanto.basis.names import split_names
 from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
+from cuanto.interfaces.optimization import energy_input
 from cuanto.interfaces.qcschema import read_masses, require_driver
 from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
@@ -145,7 +146,7 @@ def source_from_text(
             raise (error if given == STDIN else not_a_molecule(given, error, in_a_job)) from None
         raise
     schema = parse_json(text, shown) if text.lstrip().startswith("{") else {}
-    inner = to_version_1(schema, shown)
+    inner = to_version_1(energy_input(schema), shown)
     folder = Path() if given == STDIN else Path(given).parent
     return Source(
         molecule,

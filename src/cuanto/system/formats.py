@@ -41,8 +41,8 @@ def _reject_constant(text: str) -> float:
 
 
 def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
-    """The structure in a QCSchema Molecule, AtomicInput or AtomicResult."""
-    inner = schema.get("molecule")
+    """The structure in a QCSchema Molecule, AtomicInput or AtomicResult, or the last one of an OptimizationResult."""
+    inner = schema.get("final_molecule", schema.get("molecule"))
     if isinstance(inner, Mapping):
         schema = inner
     symbols, geometry = schema.get("symbols"), schema.get("geometry")
