@@ -85,3 +85,11 @@ def test_forces_on_charges_need_a_calculation() -> None:
         calculator.embed([1.0]).get_forces(calculator)
     with pytest.raises(CalculatorSetupError, match="rc2"):
         calculator.embed([1.0], rc2=3.0)
+
+
+def test_the_basis_is_the_second_argument() -> None:
+    """As in `cuanto.energy`."""
+    both = [Cuanto("hf", "sto-3g", backend="cpu"), Cuanto("hf", basis="sto-3g", backend="cpu")]
+    assert both[0].parameters == both[1].parameters and Cuanto("pm6").parameters.get("basis") is None
+    energies = [Atoms("OH2", WATER, calculator=one).get_potential_energy() for one in both]
+    assert energies[0] == energies[1]

@@ -43,7 +43,9 @@ class Cuanto(Calculator):
     _forces = False
     """Whether forces have been requested; from then on they are computed with every energy."""
 
-    def __init__(self, method: str = "hf", **settings: Any) -> None:
+    def __init__(self, method: str = "hf", basis: Any = None, **settings: Any) -> None:
+        if basis is not None:
+            settings["basis"] = basis
         super().__init__(method=method, **settings)  # type: ignore[no-untyped-call]
 
     def set(self, **settings: Any) -> Any:
