@@ -420,3 +420,10 @@ def test_every_set_of_the_exchange(part: int) -> None:
                 assert "only a core potential" in str(error), (name, symbol)
             else:
                 assert basis.nbf == sum(shell.nbf for shell in basis.shells) > 0
+
+
+def test_a_file_is_not_a_molecule() -> None:
+    with pytest.raises(
+        InputError, match=r"a basis needs a cuanto\.Molecule, not 'water\.xyz': make one with Molecule\.of"
+    ):
+        Basis("def2-svp", "water.xyz")  # type: ignore[arg-type]

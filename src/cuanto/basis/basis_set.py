@@ -49,6 +49,8 @@ class Basis:
     def __init__(
         self, name: BasisChoice, molecule: Molecule, *, spherical: bool | None = None, relativistic: bool = False
     ) -> None:
+        if not isinstance(molecule, Molecule):
+            raise InputError(f"a basis needs a cuanto.Molecule, not {quote(molecule)}: make one with Molecule.of")
         chosen = sources_by_element(name, dict.fromkeys(molecule.elements))
         tables: dict[str, ElementTable] = {}
         for source in dict.fromkeys(chosen.values()):
