@@ -190,7 +190,7 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
         ("elsewhere/h2.xyz", "does not exist; give an XYZ"),
         ("protein.pdb", "convert other formats with `obabel protein.pdb -O protein.xyz`"),
         ("bad.out", "bad.out, line 4: coordinate 'x' is not a number; convert other formats"),
-        ("mol.smi", "`obabel mol.smi -O mol.xyz --gen3d`"),
+        ("mol.smi", "if the file has SMILES, give each of them as smiles:CCO"),
         ("job.toml", "to run a job, use `cuanto run job.toml`"),
         ("ne.inp", "`cuanto atom ne.inp`"),
         *(

@@ -14,7 +14,7 @@ from cuanto.system.text import parse_whole, quote
 
 KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
 KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
-OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".smi", ".mop")
+OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".mop")
 """Formats that Open Babel converts to XYZ."""
 _SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
 _ATOM = re.compile(r"[$&](nuc|bas|wtbs|s?econfig)\b", re.IGNORECASE)
@@ -63,7 +63,7 @@ def _advice_about_format(given: str, path: Path, in_a_job: bool) -> str | None:
         convert = f"convert an ASE trajectory with `ase convert {given} {target}`"
         return convert if in_a_job else f"{convert}, then `cuanto energy {target} --out FILE.csv`"
     if suffix in OBABEL:
-        return f"convert other formats with `obabel {given} -O {target}{' --gen3d' * (suffix == '.smi')}`"
+        return f"convert other formats with `obabel {given} -O {target}`"
     if suffix == ".toml":
         return f"to run a job, use `cuanto run {given}`"
     return _advice_about_content(_head(path), given, suffix, "an XYZ file" if suffix == ".xyz" else target)
