@@ -19,6 +19,8 @@ os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 import pytest
 from hypothesis import settings
 
+from paths import ROOT
+
 settings.register_profile("cuanto", deadline=None, print_blob=True)
 settings.load_profile("cuanto")
 
@@ -66,3 +68,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules of benchmarks/ can be imported; the path of basis sets that they set is theirs alone."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    folders = (ROOT / "tests" / "data" / "basis", ROOT / "benchmarks" / "data" / "basis")
+    monkeypatch.setenv("CUANTO_BASIS_PATH", os.pathsep.join(map(str, folders)))

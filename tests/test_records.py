@@ -103,9 +103,9 @@ def test_the_default_grid_suits_complexes() -> None:
     assert all(abs(rows[name]["pbe"]["fine"]) < 2e-5 for name in ("ferrocene", "MnO4-", "Ni(CO)4", "Cr(CO)6"))
 
 
-def test_documented_errors_of_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("benchmarks")
+def test_documented_errors_of_grids() -> None:
     """The tables are those that benchmarks/grid_tables.py writes."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from grid_tables import PAGE, tables
 
     page = PAGE.read_text()

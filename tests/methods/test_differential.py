@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from paths import ROOT
-
 
 @pytest.fixture
-def differential(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+def differential(benchmarks: None) -> Any:
     import differential
 
     return differential

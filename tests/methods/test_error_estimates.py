@@ -18,7 +18,7 @@ from cuanto.methods import gaussian_result
 from cuanto.methods.error_estimates import SOURCES, total_error
 from cuanto.methods.semiempirical_batch import semiempirical_energies
 from cuanto.report import report_html
-from paths import DATA, ROOT
+from paths import DATA
 from records import record
 
 WATER = cuanto.Molecule.from_string("3\nwater\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n")
@@ -52,9 +52,9 @@ def test_the_total_is_the_difference_from_an_exact_calculation(water: Any) -> No
     assert better.error < 0.02 * water.error
 
 
-def test_the_benchmark_computes_the_actual_error_of_fitting(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("benchmarks")
+def test_the_benchmark_computes_the_actual_error_of_fitting() -> None:
     """The energy of the converged density, which is not quite that of the exact calculation."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
     from error_estimates import actual_errors
 
     fitted, exact = (cuanto.energy(WATER, "hf", fitting=fitting, **CPU) for fitting in ("auto", "none"))
