@@ -65,3 +65,8 @@ def test_refusals(what: str, text: str, message: str) -> None:
 def test_one_coordinate_has_one_constraint() -> None:
     with pytest.raises(InputError, match="constrained twice"):
         read_constraints(PEROXIDE, ["distance 1 2"], ["distance 2 1 1.5"])
+
+
+def test_a_coordinate_of_frozen_atoms_cannot_be_set() -> None:
+    with pytest.raises(InputError, match="distance 1 2 cannot be set or scanned: all its atoms are frozen"):
+        read_constraints(PEROXIDE, ["atom 1", "atom 2"], ["distance 1 2 1.5"])

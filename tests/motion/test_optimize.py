@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import cuanto
 from coordinates import value_of
@@ -108,6 +109,52 @@ def test_an_atom_is_kept() -> None:
     found = optimize(WATER, "pm6", freeze=["atom 1", "atom 2"])
     np.testing.assert_allclose(found.molecule.R_ax[:2], WATER.R_ax[:2], atol=1e-4)
     assert found.converged and np.abs(found.molecule.R_ax[2] - WATER.R_ax[2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("coordinates", ["tric", "hdlc"])
+@pytest.mark.parametrize("frozen", [(0, 1, 2), (2, 3), (0, 2)])
+def test_the_free_atoms_reach_their_minimum(frozen: tuple[int, ...], coordinates: str) -> None:
+    """The reference is SciPy's BFGS over the Cartesian coordinates of the atoms that are not frozen."""
+    free = [a for a in range(4) if a not in frozen]
+    surface, R_ax = Surface(PEROXIDE, "pm6"), PEROXIDE.R_ax.copy()
+
+    def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+        R_ax[free] = x.reshape(-1, 3)
+        result = surface.at(R_ax)
+        return result.energy, result.gradient[free].reshape(-1)
+
+    reference = minimize(evaluate, R_ax[free].reshape(-1), jac=True, method="BFGS", options={"gtol": 1e-6})
+    texts = [f"atom {a + 1}" for a in frozen]
+    found = optimize(PEROXIDE, "pm6", freeze=texts, coordinates=coordinates, convergence="tight", max_steps=60)
+    assert found.converged
+    assert found.energy == pytest.approx(reference.fun, abs=1e-7)
+    np.testing.assert_allclose(found.molecule.R_ax[list(frozen)], PEROXIDE.R_ax[list(frozen)], atol=1e-4)
+    largest = np.abs(found.gradient[free]).max()
+    assert largest < 1.5e-5 and found.steps[-1].measures.gradient_max == pytest.approx(largest, abs=1e-8)
+
+
+def test_fragments_at_a_fixed_distance_reach_their_minimum() -> None:
+    dimer = "O 0 0 0; H 0 0.76 -0.58; H 0 -0.76 -0.58; O 0 0 2.9; H 0 0 1.95; H 0.9 0 3.2"
+    found = optimize(Molecule.of(dimer), "pm6", set=["distance 1 4 3.5"], convergence="tight")
+    along_x = found.molecule.R_ax[0] - found.molecule.R_ax[3]
+    along_x /= np.linalg.norm(along_x)
+    free_ax = found.gradient.copy()
+    free_ax[[0, 3]] -= np.outer([0.5, -0.5], (free_ax[0] - free_ax[3]) @ along_x * along_x)
+    assert found.converged and np.abs(free_ax).max() < 1.5e-5
+
+
+@pytest.mark.parametrize(
+    "freeze",
+    [
+        ["atom 1", "atom 2", "distance 1 2"],
+        ["distance 1 2", "distance 1 3", "distance 2 3", "angle 3 1 2"],
+    ],
+)
+def test_redundant_constraints(freeze: list[str]) -> None:
+    found = optimize(PEROXIDE, "pm6", freeze=freeze, convergence="tight")
+    assert found.converged and found.energy < found.steps[0].energy
+    for one in read_constraints(PEROXIDE, ["distance 1 2"])[0]:
+        assert value_of(one, found.molecule.R_ax) == pytest.approx(value_of(one, PEROXIDE.R_ax), abs=1e-4)
 
 
 def test_a_scan_has_all_its_points() -> None:

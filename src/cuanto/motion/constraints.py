@@ -62,6 +62,10 @@ def read_constraints(
     for name, one in zip(names, points[0], strict=True):
         if names.count(name) > 1:
             raise InputError(f"{one} is constrained twice: leave out one of them")
+    frozen = {one.atoms[0] for one in fixed if one.kind == "atom"}
+    for one in points[0]:
+        if one.value is not None and frozen.issuperset(one.atoms):
+            raise InputError(f"{one} cannot be set or scanned: all its atoms are frozen; leave out one of them")
     if len(points) > MAX_POINTS:
         raise InputError(f"the scans have {len(points)} points together: at most {MAX_POINTS} are possible")
     return points

@@ -1,5 +1,8 @@
 """The initial Hessian of a minimisation: geomeTRIC's diagonal model, with the angles that its coordinates leave out.
 
+The model is transformed to any coordinates, while geomeTRIC's transformation holds for orthonormal combinations of its
+primitive coordinates only, which those of constrained searches are not.
+
 geomeTRIC drops one of the three angles around a planar atom, because it is redundant as a coordinate. Its force
 constant matters nevertheless: without it rings are too soft, and the first step is too long. Force constants of angles
 are H. B. Schlegel's, Theor. Chim. Acta 66, 333 (1984), doi:10.1007/BF00554788.
@@ -11,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from cuanto.arrays import Array
 
@@ -22,21 +26,19 @@ LINEAR_COSINE = 0.985
 
 def add_missing_angles(coordinates: Any, system: Any, angle: Any) -> None:
     """Make geomeTRIC's coordinates include all angles in their model Hessian; `angle` is its class of angles."""
-    model = coordinates.guess_hessian
     listed = [one for one in coordinates.Prims.Internals if isinstance(one, angle)]
     missing = [one for one in _angles(system, angle) if one not in listed]
     light = [element == "H" for element in system.elem]
 
     def guess_hessian(X: Array) -> Array:
-        H: Array = model(X)
         xyz = X.reshape(-1, 3)
         bent = [one for one in missing if abs(_cosine(one, xyz)) < LINEAR_COSINE]
-        if bent:
-            k = np.array([HYDROGEN_ANGLES if light[one.a] or light[one.c] else OTHER_ANGLES for one in bent])
-            B = np.array([one.derivative(xyz).reshape(-1) for one in bent])
-            T = B @ coordinates.wilsonB(X).T @ coordinates.GInverse(X)  # derivatives in internal coordinates
-            H = H + (T.T * k) @ T
-        return H
+        k = [HYDROGEN_ANGLES if light[one.a] or light[one.c] else OTHER_ANGLES for one in bent]
+        B_angles = np.array([one.derivative(xyz).reshape(-1) for one in bent]).reshape(-1, len(X))
+        B = np.vstack([coordinates.Prims.wilsonB(X), B_angles])
+        H = scipy.linalg.block_diag(coordinates.Prims.guess_hessian(X), np.diag(k))
+        T = B @ coordinates.wilsonB(X).T @ coordinates.GInverse(X)  # derivatives in internal coordinates
+        return np.asarray(T.T @ H @ T)
 
     coordinates.guess_hessian = guess_hessian
 

@@ -40,6 +40,14 @@ MAX_VIOLATION = 1e-3
 """Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
 MIN_NEGATIVE_CURVATURE = -1e-3
 """Hartree/Bohr^2 or Hartree/rad^2: eigenvalues above are those of translations and rotations with numerical noise."""
+CONSTRAINED_FIRST = 1
+"""geomeTRIC's `conmethod` that builds the other coordinates orthogonal to the constrained ones. With the default, 0,
+searches with frozen atoms, fragments or redundant coordinates end away from the constrained minimum, or never."""
+MIN_INDEPENDENT = 0.2
+"""Fraction of a constraint that must be independent of those before it for `CONSTRAINED_FIRST`, which drops constraints
+below 0.1."""
+DEPENDENT = 1e-6
+"""Ratio of singular values below which directions are linearly dependent."""
 LIMITED_STEP_FRACTION = 0.9
 """Steps longer than this fraction of the trust radius are limited by it."""
 
@@ -167,7 +175,7 @@ class Walker:
     def _point(self, X: Array, energy: float, g: Array, other: Array | None, direction: int = 0) -> Point:
         optimizer = self._optimizer
         constrained = optimizer.IC.haveConstraints()
-        free = optimizer.IC.calcGradProj(X, g) if constrained else g
+        free = self._free_gradient(X, g) if constrained else g
         move = None if other is None else displacement(other.reshape(-1, 3), X.reshape(-1, 3))
         return Point(
             R_ax=X.reshape(-1, 3),
@@ -184,6 +192,12 @@ class Walker:
             direction=direction,
         )
 
+    def _free_gradient(self, X: Array, g: Array) -> Array:
+        """The gradient without its components along the Cartesian derivatives of the constrained coordinates."""
+        _, sizes, V = np.linalg.svd(_derivatives(self._optimizer.IC.Prims.cPrims, X), full_matrices=False)
+        V = V[sizes > DEPENDENT * sizes[0]]
+        return np.asarray(g - V.T @ (V @ g))
+
     def _make(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> Any:
         system = self._modules["molecule"].Molecule()
         system.elem, system.xyzs = list(molecule.elements), [molecule.R_ax * BOHR_IN_ANGSTROM]
@@ -192,13 +206,17 @@ class Walker:
         if plan.kind == "irc" and kind == "tric" and len(system.molecules) == 1:
             kind = "dlc"  # a path through rotations of a single fragment is not defined
         connect, cartesian = COORDINATES[kind]
+        constraints = _without_frozen_coordinates(plan.constraints)
+        primitives = [primitive for one in constraints for primitive in self._primitives(one)]
+        exact = bool(primitives) and _are_independent(_derivatives(primitives, molecule.R_ax))
         coordinates = self._modules["internal"].DelocalizedInternalCoordinates(
             system,
             build=True,
             connect=connect,
             addcart=cartesian,
-            constraints=[primitive for one in plan.constraints for primitive in self._primitives(one)] or None,
-            cvals=[value for one in plan.constraints for value in _targets(one)],
+            constraints=primitives or None,
+            cvals=[value for one in constraints for value in _targets(one)],
+            conmethod=CONSTRAINED_FIRST if exact else 0,
         )
         add_missing_angles(coordinates, system, self._modules["internal"].Angle)
         settings = self._settings(plan, criteria)
@@ -260,6 +278,24 @@ class _EvaluationError(Exception):
 def _targets(one: Constraint) -> list[float | None]:
     """Target values of the coordinates of a constraint; None keeps the current ones."""
     return [None] * 3 if one.kind == "atom" else [one.value]
+
+
+def _without_frozen_coordinates(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Leave out distances and angles between frozen atoms only, which are frozen anyway."""
+    frozen = {one.atoms[0] for one in constraints if one.kind == "atom"}
+    return [one for one in constraints if one.kind == "atom" or not frozen.issuperset(one.atoms)]
+
+
+def _derivatives(primitives: Sequence[Any], R_ax: Array) -> Array:
+    """Cartesian derivatives of coordinates of geomeTRIC, one row for each."""
+    return np.array([one.derivative(R_ax.reshape(-1, 3)).reshape(-1) for one in primitives])
+
+
+def _are_independent(rows: Array) -> bool:
+    """Whether a considerable part of every row is orthogonal to all rows before it."""
+    independent = np.abs(np.diag(np.linalg.qr(rows.T)[1]))
+    enough = len(rows) <= rows.shape[1] and independent >= MIN_INDEPENDENT * np.linalg.norm(rows, axis=1)
+    return bool(np.all(enough))
 
 
 @contextmanager
