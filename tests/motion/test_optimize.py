@@ -157,6 +157,17 @@ def test_redundant_constraints(freeze: list[str]) -> None:
         assert value_of(one, found.molecule.R_ax) == pytest.approx(value_of(one, PEROXIDE.R_ax), abs=1e-4)
 
 
+@pytest.mark.parametrize("coordinates", ["tric", "hdlc"])
+def test_a_molecule_moves_and_rotates_in_its_surroundings(coordinates: str) -> None:
+    """SciPy's BFGS over Cartesian coordinates ends at -98.602904."""
+    molecule, given = Molecule.of("F 0 0 0; H 0 0 0.93"), {"point_charges": [[0.5], [[0, 4.0, 3.0]]]}
+    found = optimize(molecule, "hf", "sto-3g", coordinates=coordinates, convergence="tight", **given)
+    assert found.converged and np.abs(found.gradient).max() < 1.5e-5
+    assert found.energy == pytest.approx(-98.602904, abs=1e-6)
+    with pytest.raises(InputError, match="dlc coordinates cannot move or rotate the whole molecule"):
+        optimize(molecule, "hf", "sto-3g", coordinates="dlc", **given)
+
+
 def test_a_scan_has_all_its_points() -> None:
     found = optimize(PEROXIDE, "pm6", scan=["dihedral 3 1 2 4 90 180 3"])
     assert [point.converged for point in found.points] == [True] * 3

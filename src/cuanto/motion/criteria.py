@@ -1,9 +1,10 @@
 """Convergence of an optimisation: four criteria with Gaussian's values, and a limit on the predicted energy change.
 
 All must be met. The gradient is that of the current geometry; the displacement is that of the next step (as in Gaussian
-and in H. B. Schlegel, J. Comput. Chem. 3, 214 (1982), doi:10.1002/jcc.540030212), after superposition. Each is
-measured by the root mean square and by the largest absolute value of its Cartesian components. If the gradient is a
-hundred times below its limits, the surface is flat, and neither displacement nor energy change matters.
+and in H. B. Schlegel, J. Comput. Chem. 3, 214 (1982), doi:10.1002/jcc.540030212), after superposition unless there are
+point charges or a field. Each is measured by the root mean square and by the largest absolute value of its Cartesian
+components. If the gradient is a hundred times below its limits, the surface is flat, and neither displacement nor
+energy change matters.
 """
 
 from __future__ import annotations

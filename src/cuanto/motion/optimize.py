@@ -169,6 +169,11 @@ class Search:
         self.surface = Surface(molecule, method, basis, **options)
         if molecule.nuclei.ghosts.any():
             raise InputError("ghost atoms cannot be optimised: leave them out")
+        if self.surface.surroundings.keywords and settings.coordinates == "dlc":
+            raise InputError(
+                "dlc coordinates cannot move or rotate the whole molecule among point charges or in a field: "
+                "use tric or hdlc"
+            )
         self.molecule, self.settings = molecule, settings
         self.constraints = settings.constraints(molecule)
         self._steps: list[Step] = []
@@ -245,6 +250,7 @@ class Search:
             constraints=constraints,
             hessian_xx=hessian,
             trust=settings.trust,
+            surroundings=bool(surface.surroundings.keywords),
         )
         end, before = start, float("nan")
         with Walker(start, self._evaluator(surface), plan, criteria) as walker:
@@ -289,7 +295,13 @@ class Search:
         """Follow the reaction path from a transition state in both directions."""
         settings, criteria = self.settings, self.settings.criteria
         hessian = self._hessian(top, settings.first_hessian("irc"))
-        plan = Plan(kind="irc", coordinates=settings.coordinates, hessian_xx=hessian, trust=settings.trust)
+        plan = Plan(
+            kind="irc",
+            coordinates=settings.coordinates,
+            hessian_xx=hessian,
+            trust=settings.trust,
+            surroundings=bool(self.surface.surroundings.keywords),
+        )
         sides: dict[int, list[Point]] = {0: [], 1: [], -1: []}
         before, converged = float("nan"), True
         with Walker(top, self._evaluator(self.surface), plan, criteria) as walker:

@@ -18,7 +18,8 @@ class Surface:
     """The potential energy surface of a molecule; each SCF starts from the orbitals of the one before.
 
     `options` are keywords of `cuanto.energy`, checked at once. `points`: geometries from which start orbitals are
-    extrapolated; more than one only along a trajectory with equal steps. `result`: that of the last geometry.
+    extrapolated; more than one only along a trajectory with equal steps. `surroundings`: point charges and fields.
+    `result`: that of the last geometry.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Surface:
     ) -> None:
         request = Request.of(molecule, method, basis, **options)
         self.molecule, self.method, self.basis, self.options = molecule, method, basis, options
+        self.surroundings = request.surroundings
         self._orbital: Basis | None = None
         if request.model is not None:
             self._orbital = request.orbital_basis()

@@ -40,6 +40,8 @@ MAX_VIOLATION = 1e-3
 """Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
 MIN_NEGATIVE_CURVATURE = -1e-3
 """Hartree/Bohr^2 or Hartree/rad^2: eigenvalues above are those of translations and rotations with numerical noise."""
+KEEP_NET_FORCE = 0
+"""geomeTRIC's `subfrctor`: point charges, fields and frozen atoms exert a force and torque on the whole molecule."""
 CONSTRAINED_FIRST = 1
 """geomeTRIC's `conmethod` that builds the other coordinates orthogonal to the constrained ones. With the default, 0,
 searches with frozen atoms, fragments or redundant coordinates end away from the constrained minimum, or never."""
@@ -94,13 +96,17 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to search for (a minimum, a transition state `ts` or a reaction path `irc`), and how."""
+    """What to search for (a minimum, a transition state `ts` or a reaction path `irc`), and how.
+
+    `surroundings`: whether the energy depends on the position and orientation of the whole molecule.
+    """
 
     kind: str = "minimum"
     coordinates: str = "tric"
     constraints: Sequence[Constraint] = ()
     hessian_xx: Array | None = None
     trust: float | None = None
+    surroundings: bool = False
 
 
 class Walker:
@@ -110,6 +116,7 @@ class Walker:
         self._criteria = criteria
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in MODULES}
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
+        self._move = np.subtract if plan.surroundings else displacement
         with silence(), _translate_errors():
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
@@ -176,7 +183,7 @@ class Walker:
         optimizer = self._optimizer
         constrained = optimizer.IC.haveConstraints()
         free = self._free_gradient(X, g) if constrained else g
-        move = None if other is None else displacement(other.reshape(-1, 3), X.reshape(-1, 3))
+        move = None if other is None else self._move(other.reshape(-1, 3), X.reshape(-1, 3))
         return Point(
             R_ax=X.reshape(-1, 3),
             energy=float(energy),
@@ -203,7 +210,7 @@ class Walker:
         system.elem, system.xyzs = list(molecule.elements), [molecule.R_ax * BOHR_IN_ANGSTROM]
         system.build_topology()
         kind = plan.coordinates
-        if plan.kind == "irc" and kind == "tric" and len(system.molecules) == 1:
+        if plan.kind == "irc" and kind == "tric" and len(system.molecules) == 1 and not plan.surroundings:
             kind = "dlc"  # a path through rotations of a single fragment is not defined
         connect, cartesian = COORDINATES[kind]
         constraints = _without_frozen_coordinates(plan.constraints)
@@ -242,6 +249,7 @@ class Walker:
             maxiter=10**9,  # the caller counts
             enforce=MAX_ENFORCED_VIOLATION,
             hessian="never",
+            subfrctor=KEEP_NET_FORCE,
             frequency=plan.kind == "irc",
             xyzout=f"{self._folder.name}/path.xyz" if plan.kind == "irc" else None,
             **limits,
