@@ -198,6 +198,7 @@ def test_a_minimum_is_no_transition_state() -> None:
 def test_atoms_and_fragments() -> None:
     helium = Molecule(["He"], [[0, 0, 0]])
     assert optimize(helium, "hf", "sto-3g").converged
+    assert not optimize(helium, "hf", "sto-3g", point_charges=[[1.0], [[0, 0, 3.0]]]).converged
     dimer = Molecule.from_string(
         "6\n\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\nO 2.9 0 0\nH 3.2 0.75 0.5\nH 3.2 -0.75 0.5\n"
     )

@@ -224,6 +224,8 @@ def print_end(
 
 def _advice(outcome: OptimizationResult) -> str:
     """Why an optimisation has not converged, if it was not the number of steps, and what may help."""
+    if outcome.molecule.natom == 1:
+        return ": a single atom is not moved among point charges or in a field"
     if not outcome.settings.ts:
         return "; try a larger --max-steps, or start from the last geometry"
     better = "a better starting point such as the highest point of a scan"

@@ -242,7 +242,7 @@ class Search:
         settings = self.settings
         criteria = PRESETS["normal"] if stage == PRE_OPTIMISATION else settings.criteria
         if start.natom == 1:
-            return start, self._single_atom(surface, stage)
+            return start, self._single_atom(surface, stage, criteria)
         hessian = None if stage == PRE_OPTIMISATION else self._hessian(start, settings.first_hessian(kind))
         plan = Plan(
             kind=kind,
@@ -265,11 +265,11 @@ class Search:
                     break
         return end, False
 
-    def _single_atom(self, surface: Surface, stage: str) -> bool:
+    def _single_atom(self, surface: Surface, stage: str, criteria: Criteria) -> bool:
+        """Whether the gradient of the only atom, which geomeTRIC cannot move, is small."""
         energy, gradient_ax = self._recorder.evaluate(surface, self.molecule.R_ax)
         point = Point(self.molecule.R_ax, energy, gradient_ax, gradient_ax, np.zeros_like(gradient_ax))
-        self._step(1, point, float("nan"), stage, self.settings.criteria)
-        return True
+        return all(self._step(1, point, float("nan"), stage, criteria).met)
 
     def _scan(self, start: Molecule) -> tuple[Molecule, list[PathPoint]]:
         """Optimise every point of a scan, each starting from the previous one."""
