@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cuanto.basis import Basis
 from cuanto.motion.record import Recorder, calculation_key
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule
@@ -58,3 +59,11 @@ def test_keys_depend_on_what_matters() -> None:
     assert len({key(), *others}) == 5
     assert key(backend="cpu") == key() == key(method="HF")
     assert key(field=np.zeros(3)) == key(field=[0.0, 0.0, 0.0]) != key()
+
+
+def test_keys_depend_on_core_potentials() -> None:
+    gold = Molecule(["Au"], [[0, 0, 0.0]], 1)
+    basis = Basis("def2-svp", gold)
+    bare = Basis.from_shells(basis.shells, gold.R_ax, symbols=gold.symbols)
+    assert basis.core_potentials != bare.core_potentials
+    assert calculation_key(gold, "hf", basis, {}) != calculation_key(gold, "hf", bare, {})

@@ -50,7 +50,8 @@ def content_of(basis: object, elements: Sequence[str] = ()) -> object:
     """
     if isinstance(basis, Basis):
         numbers = [(one.atom, one.l, one.pure, one.exponents, one.coefficients) for one in basis.shells]
-        return hashlib.sha256(json.dumps(numbers, default=_plain).encode()).hexdigest()
+        content = [numbers, basis.core_potentials]
+        return hashlib.sha256(json.dumps(content, default=_plain).encode()).hexdigest()
     if isinstance(basis, Mapping):
         return {str(key): content_of(one, elements) for key, one in basis.items()}
     if isinstance(basis, os.PathLike):
