@@ -82,6 +82,31 @@ def test_a_trajectory_of_another_run_is_refused(tmp_path: Path) -> None:
         Dynamics(surface(), DynamicsSettings(), path)
 
 
+def test_a_run_continues_with_another_memory_limit(tmp_path: Path) -> None:
+    path = tmp_path / "water.xyz"
+    Dynamics(surface(), DynamicsSettings(), path).run(1)
+    assert Dynamics(Surface(WATER, "pm6", max_memory=1e9), DynamicsSettings(), path).number == 1
+
+
+def test_other_point_charges_and_basis_files_are_other_runs(tmp_path: Path) -> None:
+    def start(charges: np.ndarray, basis: Path) -> Dynamics:
+        helium = Molecule(["He"], [[0.0, 0, 0]])
+        options = {"point_charges": [charges, positions]}
+        return Dynamics(Surface(helium, "hf", str(basis), **options), DynamicsSettings(), tmp_path / "helium.xyz")
+
+    positions = np.arange(6000.0).reshape(2000, 3) + 10.0
+    charges = np.full(2000, 1e-4)
+    basis = tmp_path / "helium.nw"
+    basis.write_text("He S\n  1.0  1.0\n")
+    start(charges, basis).run(0)
+    start(charges, basis)
+    with pytest.raises(InputError, match="another run"):
+        start(np.where(np.arange(2000) == 1000, -1e-4, charges), basis)
+    basis.write_text("He S\n  1.1  1.0\n")
+    with pytest.raises(InputError, match="another run"):
+        start(charges, basis)
+
+
 def test_a_state_is_replaced_completely(tmp_path: Path) -> None:
     path = tmp_path / "water.xyz"
     Dynamics(surface(), DynamicsSettings(), path).run(2)

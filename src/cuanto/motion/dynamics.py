@@ -22,6 +22,7 @@ from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
+from cuanto.motion.record import calculation_key
 from cuanto.motion.surface import Surface
 from cuanto.motion.trajectory import Trajectory, frame_text
 from cuanto.options import require_known
@@ -37,6 +38,7 @@ try:
 except ImportError:
     raise MissingDependencyError("dynamics needs ASE: `pip install 'cuanto[ase]'`") from None
 
+DYNAMICS = "dynamics"
 THERMOSTATS = ("none", "langevin", "nose-hoover")
 NOT_STARTED = -1
 """Step number of a run that has not started."""
@@ -200,7 +202,7 @@ class Dynamics:
     def _save(self) -> None:
         """Replace the state on the disk."""
         if self._file is not None:
-            self._file.replace({"run": self._identity(), **self._state()})
+            self._file.replace({"run": self._key, **self._state()})
 
     def _conserved(self, result: Result) -> float | None:
         if self.settings.thermostat == "langevin":
@@ -267,19 +269,12 @@ class Dynamics:
             found["chain"] = [chain._eta.tolist(), chain._p_eta.tolist()]
         return found
 
-    def _identity(self) -> dict[str, Any]:
-        """Data that identify a run."""
-        surface, molecule = self.surface, self.surface.molecule
-        return {
-            "symbols": list(molecule.symbols),
-            "positions": molecule.R_ax.tolist(),
-            "charge": molecule.charge,
-            "multiplicity": molecule.multiplicity,
-            "method": surface.method,
-            "basis": str(surface.basis),
-            "options": {name: str(value) for name, value in sorted(surface.options.items())},
-            "settings": asdict(self.settings),
-        }
+    @cached_property
+    def _key(self) -> str:
+        """Key of this run, as in a journal."""
+        surface = self.surface
+        model = (surface.method, surface.basis, surface.options)
+        return calculation_key(surface.molecule, *model, DYNAMICS, asdict(self.settings))
 
     def _resume(self) -> None:
         """Continue from the state on the disk, if it is of the same run."""
@@ -292,10 +287,10 @@ class Dynamics:
                     f"{self.trajectory.path} exists and has no state to continue from: remove or rename it"
                 )
             return
-        if state["run"] != self._identity():
+        if state.get("run") != self._key:
             raise InputError(
-                f"{self.trajectory.path} belongs to another run (molecule, method, options or settings differ): "
-                "remove or rename it, or give another name"
+                f"{self.trajectory.path} belongs to another run (molecule, method, options, settings or version of "
+                "cuanto differ): remove or rename it, or give another name"
             )
         self.number, self._frames = state["step"], state["frames"]
         self.trajectory.keep(self._frames)
