@@ -121,6 +121,31 @@ def test_linear_molecules_and_atoms() -> None:
     assert len(atom.wavenumbers) == 0 and atom.thermochemistry.energies["rotation"] == 0.0
 
 
+def test_an_atom_among_point_charges_has_a_hessian() -> None:
+    charges = [[0.3], [[0.0, 0.0, 6.0]]]
+    fluoride = Molecule(["F"], [[0.0, 0, 0]], -1)
+    found = cuanto.frequencies(fluoride, "hf", "sto-3g", point_charges=charges)
+    shift = np.array([[0.0, 0.0, 0.01]])
+    above, below = (
+        cuanto.gradient(fluoride.moved_to(fluoride.R_ax + sign * shift), "hf", "sto-3g", point_charges=charges).gradient
+        for sign in (1, -1)
+    )
+    assert found.hessian[2, 2] == pytest.approx((above - below)[0, 2] / 0.02, abs=1e-6)
+    assert abs(found.hessian[2, 2]) > 1e-3
+    assert any("translations and rotations are projected out" in note for note in found.notes)
+    assert not cuanto.frequencies(fluoride, "hf", "sto-3g").hessian.any()
+
+
+def test_an_asymmetric_hessian_is_a_warning() -> None:
+    """The degenerate state of the tetrahedral methane cation, of which an SCF finds any component."""
+    c = 1.09 / 3**0.5
+    methane = f"C 0 0 0; H {c} {c} {c}; H -{c} -{c} {c}; H -{c} {c} -{c}; H {c} -{c} -{c}"
+    found = cuanto.frequencies(Molecule.of(methane, 1, 2), "uhf", "sto-3g", symmetry=False, workers=0)
+    assert found.second_derivatives.asymmetry > 1e-3
+    assert any(note.startswith("WARNING: elements of the Hessian that should be equal") for note in found.notes)
+    assert not any("should be equal" in note for note in cuanto.frequencies(methane, **PM6).notes)
+
+
 def test_a_broken_symmetry_of_the_density_is_not_used() -> None:
     """The unpaired electron of NO is in one of two equivalent orbitals."""
     radical = Molecule.from_string("2\n\nN 0 0 0\nO 0 0 1.15\n", multiplicity=2)

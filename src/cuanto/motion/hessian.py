@@ -51,6 +51,14 @@ MAX_SUBMITTED = 64
 MAX_TRIES = 2
 """Attempts at a task whose worker was lost."""
 
+IN_SURROUNDINGS = (
+    "translations and rotations are projected out, although point charges or a field act on them: "
+    "the vibrations are those inside the molecule"
+)
+MAX_ASYMMETRY = 1e-3
+"""Hartree/Bohr^2. Elements that should be equal differ by up to 3e-5 on smooth surfaces, and by 0.2 step^2 for larger
+steps."""
+
 Watcher = Callable[[int, int], object]
 
 
@@ -116,6 +124,7 @@ class HessianCalculation:
         if not 1e-4 <= self.step <= 0.1:
             raise InputError(f"step is {self.step:g} Bohr: give a number from 0.0001 to 0.1")
         self._journal = None if self.work.journal is None else JsonLines(self.work.journal)
+        self._surroundings = bool(self._request.surroundings.keywords)
         given = {name: value for name, value in self.options.items() if name != "guess"}
         self._model = (self.method.lower(), self.basis, given)
 
@@ -131,6 +140,8 @@ class HessianCalculation:
         # The dipole moment of an ion is about the centre of mass, which moves with every atom.
         dipoles = dipoles + charge * np.kron(masses / masses.sum(), np.eye(3)).T
         notes = [] if len(operations) == 1 else [f"{len(operations)} symmetry operations, {len(found)} displacements"]
+        notes += [IN_SURROUNDINGS] if self._surroundings else []
+        notes += [] if asymmetry < max(MAX_ASYMMETRY, self.step**2) else [_asymmetry_warning(asymmetry)]
         return self._hessian(reference, matrix, dipoles, len(found), asymmetry, notes), reference
 
     def _hessian(
@@ -167,10 +178,9 @@ class HessianCalculation:
 
     def _operations(self, reference: Result) -> list[Operation]:
         request, found = self._request, state_operations(reference)
-        surroundings = bool(len(request.surroundings.charges)) or request.options.field is not None
-        if surroundings and self.symmetry:
+        if self._surroundings and self.symmetry:
             raise InputError("symmetry cannot be used with point charges or a field: leave out one of them")
-        if surroundings or self.symmetry is False:
+        if self._surroundings or self.symmetry is False:
             return found[:1]
         integrated = request.model is not None and request.model.has_functional
         if integrated and request.grid.numbers(1)[1] < MIN_ISOTROPIC_POINTS and self.symmetry is None:
@@ -181,7 +191,7 @@ class HessianCalculation:
         self, plan: DisplacementPlan, reference: Result, known: Mapping[str, dict[str, Any]]
     ) -> dict[int, GradientAndDipole]:
         """Gradient and dipole moment of every displacement, known or computed."""
-        if self.molecule.natom == 1:
+        if self.molecule.natom == 1 and not self._surroundings:
             return {k: (np.zeros((1, 3)), np.zeros(3)) for k in range(len(plan.displacements))}
         found: dict[int, GradientAndDipole] = {}
         waiting = []
@@ -280,6 +290,13 @@ class HessianCalculation:
             return SerialRunner(), keywords, 1
         keywords.setdefault("max_memory", MEMORY_SHARE * reference.backend.memory()[0] / workers)
         return stack.enter_context(ProcessRunner(min(workers, tasks))), keywords, 2 * workers
+
+
+def _asymmetry_warning(asymmetry: float) -> str:
+    return (
+        f"WARNING: elements of the Hessian that should be equal differ by {asymmetry:.1e} Hartree/Bohr^2: the gradients"
+        " are not those of one smooth surface, as for a degenerate state or an SCF that finds several solutions"
+    )
 
 
 def _is_octahedral(operation: Operation) -> bool:
