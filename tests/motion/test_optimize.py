@@ -64,6 +64,32 @@ def test_geometries_and_files_of_every_step(tmp_path: Path) -> None:
     assert frames[-1].get_potential_energy() == pytest.approx(found.energy * cuanto.units.HARTREE_IN_EV)
 
 
+def test_inputs_and_other_files_are_not_overwritten(tmp_path: Path) -> None:
+    start, notes = tmp_path / "in.xyz", tmp_path / "notes.txt"
+    WATER.to_xyz(start)
+    notes.write_text("important")
+    text = start.read_text()
+    for name in ("trajectory", "journal"):
+        with pytest.raises(InputError, match="would overwrite the input"):
+            optimize(start, "pm6", **{name: start})
+    with pytest.raises(InputError, match=r"notes\.txt exists and is not a journal"):
+        optimize(start, "pm6", journal=notes)
+    with pytest.raises(InputError, match=r"notes\.txt exists and is not a journal"):
+        cuanto.frequencies(start, "pm6", journal=notes)
+    with pytest.raises(ConvergenceError):
+        optimize(start, "hf", "sto-3g", trajectory=notes, max_iterations=2)
+    with pytest.raises(InputError, match=r"a name that ends in \.xyz"):
+        optimize(start, "pm6", trajectory=tmp_path / "a.dcd")
+    assert (start.read_text(), notes.read_text()) == (text, "important")
+
+
+def test_a_trajectory_is_replaced_by_the_first_geometry(tmp_path: Path) -> None:
+    path = tmp_path / "a.xyz"
+    for _ in range(2):
+        found = optimize(WATER, "pm6", trajectory=path)
+        assert path.read_text().count("Properties") == found.iterations
+
+
 def test_an_interrupted_optimisation_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal, trajectory = tmp_path / "a.journal", tmp_path / "a.xyz"
     whole = optimize(PEROXIDE, "pm6")

@@ -22,7 +22,7 @@ from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
-from cuanto.motion.record import calculation_key
+from cuanto.motion.record import calculation_key, require_own_files
 from cuanto.motion.surface import Surface
 from cuanto.motion.trajectory import Trajectory, frame_text
 from cuanto.options import require_known
@@ -333,6 +333,7 @@ def dynamics(
     """
     _check_steps(steps)
     checked = _settings(settings, options)
+    require_own_files(molecule, basis, trajectory)
     molecule = Molecule.of(molecule, charge, multiplicity)
     surface = Surface(molecule, method, basis, points=EXTRAPOLATION_STEPS, **options)
     return Dynamics(surface, checked, trajectory).run(steps, on_step)

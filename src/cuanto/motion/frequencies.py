@@ -8,9 +8,9 @@ from typing import Any
 
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
-from cuanto.journal import JsonLines
 from cuanto.motion.follow import ModeFollower
 from cuanto.motion.hessian import STEP, HessianCalculation, Watcher, Work
+from cuanto.motion.record import open_journal, require_own_files
 from cuanto.motion.thermochemistry import Conditions
 from cuanto.motion.vibrations import Isotopes, Vibrations, analyse, atomic_masses
 from cuanto.system import Molecule
@@ -51,6 +51,7 @@ def frequencies(
     `options`: those of `cuanto.energy`, and `temperature` (K), `pressure` (atm), `scale`, `symmetry_number`,
     `degeneracy`, `entropy` and `cutoff` of thermochemistry (see `cuanto.motion.thermochemistry.Conditions`).
     """
+    require_own_files(molecule, basis, journal)
     molecule = Molecule.of(molecule, charge, multiplicity)
     conditions = Conditions(**{name: options.pop(name) for name in CONDITIONS if name in options})
     work = Work(workers=workers, scheduler=scheduler, journal=journal, on_task=on_task)
@@ -62,6 +63,6 @@ def frequencies(
     atomic_masses(molecule, isotopes or {})  # refuses wrong isotopes before the work begins
     if not follow_imaginary:
         return compute(molecule)
-    return ModeFollower(compute, (method, basis, options), None if journal is None else JsonLines(journal)).run(
+    return ModeFollower(compute, (method, basis, options), None if journal is None else open_journal(journal)).run(
         molecule
     )

@@ -18,11 +18,10 @@ from cuanto.api import gradient_along_path
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.errors import CuantoError, InputError, describe_error
-from cuanto.journal import JsonLines
 from cuanto.log import logger
 from cuanto.methods import GaussianResult, Request, Result
 from cuanto.motion.displacements import Displacement, DisplacementPlan, GradientAndDipole
-from cuanto.motion.record import calculation_key
+from cuanto.motion.record import calculation_key, open_journal
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.tasks import evaluate_task, move_basis, plain_arguments, plain_guess, plain_molecule, read_guess
 from cuanto.processes import LostWorkerError, ProcessRunner, TaskError
@@ -123,7 +122,7 @@ class HessianCalculation:
             raise InputError("ghost atoms have no mass, and no vibrations: leave them out")
         if not 1e-4 <= self.step <= 0.1:
             raise InputError(f"step is {self.step:g} Bohr: give a number from 0.0001 to 0.1")
-        self._journal = None if self.work.journal is None else JsonLines(self.work.journal)
+        self._journal = None if self.work.journal is None else open_journal(self.work.journal)
         self._surroundings = bool(self._request.surroundings.keywords)
         given = {name: value for name, value in self.options.items() if name != "guess"}
         self._model = (self.method.lower(), self.basis, given)

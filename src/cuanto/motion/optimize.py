@@ -21,7 +21,7 @@ from cuanto.methods import Result
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement
 from cuanto.motion.displacements import DisplacementPlan
-from cuanto.motion.record import Recorder, calculation_key, result_at
+from cuanto.motion.record import Recorder, calculation_key, require_own_files, result_at
 from cuanto.motion.settings import Settings
 from cuanto.motion.surface import Surface
 from cuanto.motion.trajectory import Trajectory, frame_text
@@ -146,6 +146,7 @@ def optimize(
     if settings is None:
         given = {name: keywords.pop(name) for name in list(keywords) if name in Settings.__dataclass_fields__}
         settings = Settings.of(**given)
+    require_own_files(molecule, basis, trajectory, journal)
     search = Search(Molecule.of(molecule, charge, multiplicity), method, basis, settings, keywords)
     search.record_in(journal, trajectory)
     return search.run(on_step or (lambda step: None))
@@ -190,9 +191,7 @@ class Search:
     def record_in(self, journal: str | os.PathLike[str] | None, trajectory: str | os.PathLike[str] | None) -> int:
         """Keep evaluations and geometries in files; returns the number of evaluations already in the journal."""
         self._recorder = Recorder(journal, self.key if journal is not None else "")
-        if trajectory is not None:
-            self._trajectory = Trajectory(trajectory)
-            self._trajectory.keep(0)  # written again from the journal
+        self._trajectory = None if trajectory is None else Trajectory(trajectory)
         return self._recorder.known
 
     def run(self, watch: OnStep) -> OptimizationResult:
@@ -365,6 +364,8 @@ class Search:
         )
         self._steps.append(step)
         if self._trajectory is not None and stage != PRE_OPTIMISATION:
+            if all(one is step or one.stage == PRE_OPTIMISATION for one in self._steps):
+                self._trajectory.keep(0)  # written again, from the journal if there is one
             more = {"stage": stage} if stage else {}
             columns = {"forces": -point.gradient_ax}
             self._trajectory.append(frame_text(step.molecule, step.energy, columns, step=number, **more))

@@ -20,6 +20,8 @@ from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.library import files_of_set, is_file
 from cuanto.basis.names import split_names
+from cuanto.errors import InputError
+from cuanto.files import destination, require_writable
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.surface import Surface
@@ -29,6 +31,8 @@ from cuanto.system.text import file_bytes
 
 SAME_POSITION = 1e-6
 """Bohr. Positions that differ by less are taken to be those of the journal: another machine may round differently."""
+LINE_START = b'{"key": '
+"""Beginning of every line of a journal; a crash may leave a part of a line."""
 
 
 def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Mapping[str, Any], *more: Any) -> str:
@@ -70,6 +74,24 @@ def content_of(basis: object, elements: Sequence[str] = ()) -> object:
     return [basis, hashlib.sha256(b"\0".join(contents)).hexdigest()] if contents else basis
 
 
+def open_journal(path: str | os.PathLike[str]) -> JsonLines:
+    """The journal at a path; a file that is not a journal is refused, because journals are removed at the end."""
+    target = destination(path)
+    if target.exists():
+        lines = target.read_bytes().splitlines()
+        if any(line[: len(LINE_START)] != LINE_START[: len(line)] for line in lines):
+            raise InputError(f"{path} exists and is not a journal: give the journal another name")
+    return JsonLines(path)
+
+
+def require_own_files(molecule: object, basis: object, *outputs: str | os.PathLike[str] | None) -> None:
+    """Refuse outputs that would overwrite the file of the molecule or of the basis."""
+    inputs = [one for one in (molecule, basis) if isinstance(one, str | os.PathLike)]
+    for path in outputs:
+        if path is not None:
+            require_writable(path, *inputs)
+
+
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else repr(value)
 
@@ -79,7 +101,7 @@ class Recorder:
 
     def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
         self.path = None if path is None else Path(path)
-        self._file = None if path is None else JsonLines(path)
+        self._file = None if path is None else open_journal(path)
         self._key = key
         self._known = [] if self._file is None else self._read(self._file)
         self._count = 0

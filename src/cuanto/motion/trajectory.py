@@ -20,6 +20,9 @@ from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
 COLUMNS = {"forces": HARTREE_IN_EV / BOHR_IN_ANGSTROM, "velocities": BOHR_IN_ANGSTROM}
 """Columns of three numbers after the positions, with their factors from atomic units (velocities: Bohr per fs)."""
 
+OTHER_FORMATS = (".dcd", ".gro", ".h5", ".hdf5", ".json", ".nc", ".pdb", ".traj", ".trr", ".xtc")
+"""Suffixes of files that other programs would not read as extended XYZ."""
+
 
 def frame_text(molecule: Molecule, energy: float, columns: dict[str, Array], **info: Any) -> str:
     """One frame; `energy` in Hartree, `columns` by name in atomic units, `info` for the comment line."""
@@ -44,6 +47,8 @@ class Trajectory:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        if self.path.suffix.lower() in OTHER_FORMATS:
+            raise InputError(f"{path}: trajectories are extended XYZ files: give a name that ends in .xyz")
 
     def append(self, text: str) -> None:
         """Add a frame; it is on the disk on return."""
