@@ -39,6 +39,7 @@ def test_the_first_hessian() -> None:
         ({"trust": 5.0}, "trust radius from 0.001 to 1"),
         ({"irc": True, "freeze": ["distance 1 2"]}, "a reaction path has no constraints"),
         ({"ts": True, "scan": ["distance 1 2 1 2 3"]}, "a scan optimises minima"),
+        ({"ts": True, "freeze": ["distance 1 2"]}, "a search for a transition state has no constraints"),
         ({"ts": True, "pre": "pm6"}, "pre leads to a minimum"),
         ({"ts": True, "hessian": "model"}, "no direction that leads downwards"),
     ],

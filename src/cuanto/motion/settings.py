@@ -83,6 +83,8 @@ class Settings:
             raise InputError("a reaction path has no constraints: leave out irc, or freeze, set and scan")
         if self.scan and self.ts:
             raise InputError("a scan optimises minima: leave out ts or scan")
+        if self.ts and (self.freeze or self.set):
+            raise InputError("a search for a transition state has no constraints: leave out ts, or freeze and set")
         if self.pre is not None and (self.ts or self.irc):
             raise InputError("pre leads to a minimum, away from a transition state: leave it out, or ts and irc")
         if self.hessian == "model" and (self.ts or self.irc):
