@@ -12,7 +12,7 @@ import pytest
 
 import cuanto
 from cuanto import Molecule
-from cuanto.errors import InputError
+from cuanto.errors import ConvergenceError, InputError
 from cuanto.motion.dynamics import Dynamics, DynamicsSettings
 from cuanto.motion.surface import Surface
 
@@ -105,6 +105,12 @@ def test_other_point_charges_and_basis_files_are_other_runs(tmp_path: Path) -> N
     basis.write_text("He S\n  1.1  1.0\n")
     with pytest.raises(InputError, match="another run"):
         start(charges, basis)
+
+
+def test_an_scf_that_fails_after_a_long_step_names_the_timestep() -> None:
+    settings = DynamicsSettings(timestep=50.0)
+    with pytest.raises(ConvergenceError, match=r"step 1: .*use a shorter timestep or a lower temperature"):
+        Dynamics(Surface(WATER, "hf", "sto-3g", max_iterations=12), settings).run(1)
 
 
 def test_a_state_is_replaced_completely(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from numbers import Integral, Real
@@ -19,7 +20,7 @@ import numpy as np
 from cuanto.arrays import Array
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
-from cuanto.errors import InputError, MissingDependencyError
+from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.journal import JsonLines
 from cuanto.methods import Result
 from cuanto.motion.record import calculation_key, require_own_files
@@ -173,7 +174,8 @@ class Dynamics:
             self.number = 0
             yield self._finish(every)
         while self.number < steps:
-            self._integrator.step()
+            with _naming_time_step(self.number + 1):
+                self._integrator.step()
             self.number += 1
             yield self._finish(every)
 
@@ -301,6 +303,16 @@ class Dynamics:
             chain = self._integrator._thermostat
             chain._eta, chain._p_eta = (np.array(values) for values in state["chain"])
             self._integrator._q, self._integrator._p = self._atoms.get_positions(), self._atoms.get_momenta()
+
+
+@contextmanager
+def _naming_time_step(number: int) -> Iterator[None]:
+    """Add to the error of an SCF that does not converge that atoms may have moved too far."""
+    try:
+        yield
+    except ConvergenceError as error:
+        advice = "if the atoms move too far in a step, use a shorter timestep or a lower temperature"
+        raise ConvergenceError(f"step {number}: {error}; {advice}") from error
 
 
 def remove_overall_motion(R_ax: Array, v_ax: Array, mass_a: Array) -> Array:
