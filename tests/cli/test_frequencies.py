@@ -88,6 +88,13 @@ def test_imaginary_modes_are_warnings_and_can_be_followed(folder: Path, capsys: 
     assert (folder / "ammonia_minimum.xyz").exists()
 
 
+def test_a_geometry_that_is_not_stationary_is_no_minimum(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "start.xyz").write_text("3\n\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n")
+    status, _, err = run_command(capsys, "freq", "start.xyz", "-m", "pm6", "--follow-imaginary", "-q")
+    assert status == 1 and "cuanto: start: WARNING: the geometry is not a stationary point" in err
+    assert not (folder / "start_minimum.xyz").exists()
+
+
 def test_a_table_of_many_molecules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0\n")
     words = ["freq", "water.xyz", "ammonia.xyz", "bad.xyz", "-m", "pm6", "--out", "all.parquet", "--workers", "0"]

@@ -212,12 +212,15 @@ def _compute(
             vibrations = replace(vibrations, result=read(given))
         write_files(vibrations, asked, source)
     print_vibrations(console, vibrations, job.quiet, source.label)
-    return NOT_CONVERGED if analysis.hessian.get("follow_imaginary") and len(vibrations.imaginary) else 0
+    found = vibrations.stationary and not len(vibrations.imaginary)
+    return NOT_CONVERGED if analysis.hessian.get("follow_imaginary") and not found else 0
 
 
 def _write_minimum(console: Console, vibrations: Vibrations, path: str, quiet: bool) -> None:
-    """Write the geometry reached by following imaginary modes."""
+    """Write the geometry reached by following imaginary modes, if it is a stationary point."""
     assert vibrations.result is not None
+    if not vibrations.stationary:
+        return
     vibrations.result.to_xyz(path)
     if not quiet:
         print_text(console, f" the last geometry is in {path}", "dim")

@@ -26,7 +26,7 @@ def print_vibrations(console: Console, vibrations: Vibrations, quiet: bool, labe
         _print_thermochemistry(console, vibrations.thermochemistry, vibrations.symmetry[0])
     for note in vibrations.notes:
         if note.startswith(WARNING):
-            print_error(note)
+            print_error(f"{label}: {note}")
         elif not quiet:
             print_notes(console, [note])
     if vibrations.result is not None:

@@ -99,6 +99,11 @@ class Vibrations:
         return self.wavenumbers[self.wavenumbers < 0]
 
     @property
+    def stationary(self) -> bool:
+        """Whether the gradient at the reference geometry is small."""
+        return float(np.abs(self.second_derivatives.gradient).max()) <= STATIONARY_GRADIENT
+
+    @property
     def linear(self) -> bool:
         """Whether the molecule is linear."""
         return _is_linear(moments_of_inertia(self.masses, self.molecule.R_ax)[0])
