@@ -124,3 +124,13 @@ def test_scale_degeneracy_and_refusals() -> None:
     for wrong in ({"temperature": 0.0}, {"pressure": -1.0}, {"symmetry_number": 0}, {"entropy": "rho"}):
         with pytest.raises(InputError):
             Conditions(**wrong)  # type: ignore[arg-type]
+
+
+def test_conditions_are_given_by_name() -> None:
+    found = vibrations(MOLECULES["linear"])
+    hot = found.thermochemistry_at(temperature=400.0).gibbs_energy
+    assert hot == found.thermochemistry_at(Conditions(temperature=400.0)).gibbs_energy
+    with pytest.raises(InputError, match="values by name such as temperature=400"):
+        found.thermochemistry_at(400.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown condition 'T'"):
+        found.thermochemistry_at(T=400.0)

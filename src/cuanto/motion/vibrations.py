@@ -7,7 +7,7 @@ projected out, so that a molecule has exactly 3N - 6 vibrations, a linear one 3N
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -19,6 +19,7 @@ from cuanto.errors import InputError
 from cuanto.methods import Result
 from cuanto.motion.hessian import Hessian
 from cuanto.motion.thermochemistry import Conditions, Thermochemistry, thermochemistry
+from cuanto.options import require_known
 from cuanto.system import Molecule
 from cuanto.system.masses import isotope_mass
 from cuanto.system.symmetry import symmetry_of
@@ -121,6 +122,10 @@ class Vibrations:
 
     def thermochemistry_at(self, conditions: Conditions | None = None, **given: Any) -> Thermochemistry:
         """Thermochemistry at other conditions: `Conditions`, or its fields such as `temperature=400.0`."""
+        require_known(given, [one.name for one in fields(Conditions)], "thermochemistry_at: unknown condition")
+        if conditions is not None and (given or not isinstance(conditions, Conditions)):
+            given_as = "Conditions, or values by name such as temperature=400"
+            raise InputError(f"thermochemistry_at({conditions!r:.60}): give {given_as}")
         chosen = Conditions(**given) if conditions is None else conditions
         moments, _ = moments_of_inertia(self.masses, self.molecule.R_ax)
         return thermochemistry(
