@@ -134,3 +134,17 @@ def test_conditions_are_given_by_name() -> None:
         found.thermochemistry_at(400.0)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown condition 'T'"):
         found.thermochemistry_at(T=400.0)
+
+
+@pytest.mark.parametrize(
+    ("off_axis", "group", "modes"),
+    [(0.0, ("Dooh", 2), 4), (0.008, ("Dooh", 2), 4), (0.012, ("Dooh", 2), 4), (0.02, ("C2v", 2), 3)],
+)
+def test_nearly_linear_molecules(off_axis: float, group: tuple[str, int], modes: int) -> None:
+    """Modes, point group and rotational entropy follow from the same decision."""
+    found = vibrations(Molecule.of(f"C {off_axis} 0 0; O 0 0 1.1879; O 0 0 -1.1879"))
+    assert found.linear == (modes == 4) and found.symmetry == group and len(found.wavenumbers) == modes
+    rotation = found.thermochemistry.energies["rotation"]
+    assert rotation == pytest.approx((2 if found.linear else 3) * 0.5 * BOLTZMANN * 298.15)
+    bent = Molecule.of(f"C {off_axis} 0 0; O 0 0 1.1879; S 0 0 -1.5")
+    assert vibrations(bent).symmetry[0] == ("Coov" if found.linear else "Cs")

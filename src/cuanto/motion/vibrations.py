@@ -22,12 +22,10 @@ from cuanto.motion.thermochemistry import Conditions, Thermochemistry, thermoche
 from cuanto.options import require_known
 from cuanto.system import Molecule
 from cuanto.system.masses import isotope_mass
-from cuanto.system.symmetry import symmetry_of
+from cuanto.system.symmetry import is_linear, symmetry_of
 from cuanto.units import DALTON_IN_ELECTRON_MASSES, HARTREE_IN_WAVENUMBERS, INTENSITY_IN_KM_PER_MOL
 from cuanto.wording import count
 
-LINEAR_RATIO = 1e-5
-"""Ratio of the smallest to the largest moment of inertia below which a molecule is linear."""
 STATIONARY_GRADIENT = 4.5e-4
 """Largest component of the gradient of a stationary point, Hartree/Bohr, as in optimisations."""
 IN_WAVENUMBERS = HARTREE_IN_WAVENUMBERS / DALTON_IN_ELECTRON_MASSES**0.5
@@ -107,7 +105,7 @@ class Vibrations:
     @property
     def linear(self) -> bool:
         """Whether the molecule is linear."""
-        return _is_linear(moments_of_inertia(self.masses, self.molecule.R_ax)[0])
+        return is_linear(self.molecule.R_ax)
 
     @cached_property
     def symmetry(self) -> tuple[str, int]:
@@ -128,11 +126,12 @@ class Vibrations:
             raise InputError(f"thermochemistry_at({conditions!r:.60}): give {given_as}")
         chosen = Conditions(**given) if conditions is None else conditions
         moments, _ = moments_of_inertia(self.masses, self.molecule.R_ax)
+        rotations = _rotations(self.molecule.R_ax)
         return thermochemistry(
             self.energy,
             self.wavenumbers[self.wavenumbers > 0],
             self.masses.sum(),
-            moments[moments > LINEAR_RATIO * moments.max()],
+            moments[len(moments) - rotations :],
             chosen.with_defaults(self.symmetry[1], self.molecule.multiplicity),
         )
 
@@ -221,17 +220,19 @@ def moments_of_inertia(masses: Array, R_ax: Array) -> tuple[Array, Array]:
     return np.maximum(moments, 0.0), r_ax @ axes_xy
 
 
-def _is_linear(moments: Array) -> bool:
-    return bool(moments[0] <= LINEAR_RATIO * moments[-1])
+def _rotations(R_ax: Array) -> int:
+    """Number of rotations: none of an atom, two of a linear molecule, three of others."""
+    if len(R_ax) == 1:
+        return 0
+    return 2 if is_linear(R_ax) else 3
 
 
 def internal_space(masses: Array, R_ax: Array) -> Array:
     """Orthonormal mass-weighted displacements [3N, modes] without translations and rotations."""
-    moments, _ = moments_of_inertia(masses, R_ax)
     r_ax, root_a = R_ax - masses @ R_ax / masses.sum(), np.sqrt(masses)
     translations = [np.outer(root_a, axis_x).reshape(-1) for axis_x in np.eye(3)]
     rotations = [(root_a[:, None] * np.cross(axis_x, r_ax)).reshape(-1) for axis_x in np.eye(3)]
-    free = 3 + (0 if moments[-1] == 0 else 2 if _is_linear(moments) else 3)
+    free = 3 + _rotations(R_ax)
     scale = max(float(np.linalg.norm(one)) for one in rotations) or 1.0
     T_kq = np.array(translations) / np.sqrt(masses.sum())
     R_kq = np.array(rotations) / scale

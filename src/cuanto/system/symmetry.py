@@ -18,7 +18,9 @@ from cuanto.arrays import Array, Ints
 TIGHT_TOLERANCE = 2e-5
 """Bohr: distance of an atom from the image of another one for which derivatives may be taken from the image."""
 LOOSE_TOLERANCE = 2e-2
-"""Bohr: the same for the symmetry number, where rounded and loosely optimised geometries count as symmetric."""
+"""Bohr: the same for the symmetry number, where rounded and loosely optimised geometries count as symmetric. Atoms that
+are nearer to a line than this form a linear molecule.
+"""
 MIN_SINE = 0.1
 """Smallest sine of the angle between the two atoms that determine an operation."""
 
@@ -46,7 +48,7 @@ def identity(atoms: int) -> Operation:
     return Operation(np.eye(3), np.arange(atoms))
 
 
-def is_linear(R_ax: Array, tolerance: float) -> bool:
+def is_linear(R_ax: Array, tolerance: float = LOOSE_TOLERANCE) -> bool:
     """Whether all atoms lie on a line."""
     return len(R_ax) < 3 or bool(np.abs(_across(_centre(R_ax))).max() < tolerance)
 
@@ -73,14 +75,23 @@ def symmetry_of(kinds: Sequence[object], R_ax: ArrayLike) -> tuple[str, int]:
     positions, tolerance = np.asarray(R_ax, dtype=float), LOOSE_TOLERANCE
     if len(positions) == 1:
         return "Kh", 1
+    if is_linear(positions):
+        return ("Dooh", 2) if _is_reversible(kinds, positions) else ("Coov", 1)
     operations = find_operations(kinds, positions, tolerance)
     while not _is_group(operations):
         tolerance /= 2
         operations = find_operations(kinds, positions, tolerance)
-    if is_linear(positions, tolerance):
-        inverted = _has_inversion(operations)
-        return ("Dooh", 2) if inverted else ("Coov", 1)
     return _name(operations), sum(one.proper for one in operations)
+
+
+def _is_reversible(kinds: Sequence[object], R_ax: Array) -> bool:
+    """Whether a linear molecule is the same from both ends."""
+    r_ax = _centre(R_ax)
+    along_a = r_ax @ _axis(r_ax)
+    order = np.argsort(along_a)
+    ends = along_a[order] + along_a[order[::-1]]
+    same = all(kinds[a] == kinds[b] for a, b in zip(order, order[::-1], strict=True))
+    return same and bool(np.abs(ends).max() < LOOSE_TOLERANCE)
 
 
 def _name(operations: Sequence[Operation]) -> str:
@@ -127,9 +138,14 @@ def _centre(R_ax: Array) -> Array:
     return np.asarray(R_ax - R_ax.mean(axis=0))
 
 
+def _axis(r_ax: Array) -> Array:
+    """The longest axis of the molecule."""
+    return np.asarray(np.linalg.svd(r_ax)[2][0])
+
+
 def _across(r_ax: Array) -> Array:
     """Components of the positions perpendicular to the longest axis of the molecule."""
-    axis_x = np.linalg.svd(r_ax)[2][0]
+    axis_x = _axis(r_ax)
     return np.asarray(r_ax - np.outer(r_ax @ axis_x, axis_x))
 
 
