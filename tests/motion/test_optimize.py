@@ -169,6 +169,16 @@ def test_fragments_at_a_fixed_distance_reach_their_minimum() -> None:
     assert found.converged and np.abs(free_ax).max() < 1.5e-5
 
 
+def test_constrained_searches_start_from_the_same_model_hessian() -> None:
+    """16 steps; with geomeTRIC's transformation of the model to constrained coordinates 29."""
+    ethanol = (
+        "C 0 0 0; C 1.52 0 0; H -0.4 1 0; H -0.4 -0.5 0.9; H -0.4 -0.5 -0.9; "
+        "O 2.1 1.2 0.2; H 1.9 -0.5 -0.9; H 1.9 -0.5 0.9; H 3 1.1 0.3"
+    )
+    start = optimize(Molecule.of(ethanol), "pm6").molecule
+    assert optimize(start, "pm6", scan=["distance 2 6 1.3 1.4 3"]).iterations < 22
+
+
 @pytest.mark.parametrize(
     "freeze",
     [
