@@ -95,6 +95,13 @@ def test_a_geometry_that_is_not_stationary_is_no_minimum(folder: Path, capsys: p
     assert not (folder / "start_minimum.xyz").exists()
 
 
+def test_a_file_that_is_no_journal_stays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "notes.txt").write_text("important")
+    status, out, err = run_command(capsys, "freq", "water.xyz", "-m", "pm6", "--journal", "notes.txt")
+    assert status == 2 and "notes.txt exists and is not a journal" in err and "are kept in" not in out
+    assert (folder / "notes.txt").read_text() == "important"
+
+
 def test_a_table_of_many_molecules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0\n")
     words = ["freq", "water.xyz", "ammonia.xyz", "bad.xyz", "-m", "pm6", "--out", "all.parquet", "--workers", "0"]

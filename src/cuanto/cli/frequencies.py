@@ -269,8 +269,8 @@ def _calculate(
                 on_task=step,
                 **arguments,
             )
-        except (KeyboardInterrupt, CuantoError):
-            if Path(journal).exists():
+        except (KeyboardInterrupt, CuantoError) as error:
+            if Path(journal).exists() and not isinstance(error, InputError):
                 print_text(console, f"finished displacements are kept in {journal}: run the same command to continue")
             raise
 
