@@ -339,3 +339,10 @@ def test_a_killed_optimisation_loses_only_its_last_step(tmp_path: Path) -> None:
     assert float(energy) == pytest.approx(whole.energy, abs=1e-9)
     assert int(steps) == whole.iterations
     assert (tmp_path / "a.xyz").read_text().count("Properties") == whole.iterations
+
+
+def test_constraints_far_from_the_start_do_not_hang() -> None:
+    """geomeTRIC's exact enforcement of these angles did not end."""
+    dimer = "O 0 0 0; H 0 0.76 -0.58; H 0 -0.76 -0.58; O 0 0 2.9; H 0 0 1.95; H 0.9 0 3.2"
+    found = optimize(Molecule.of(dimer), "pm6", set=["angle 1 5 2 40", "angle 4 3 6 40"], max_steps=20)
+    assert found.iterations == 20

@@ -34,8 +34,6 @@ COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, Tru
 TRUST_RADII = {"minimum": (0.1, 0.3), "ts": (0.01, 0.1), "irc": (0.1, 0.1)}
 """First and largest trust radius, Angstrom."""
 MIN_TRUST = 1e-4
-MAX_ENFORCED_VIOLATION = 0.1
-"""Constraints that are violated by less (Bohr, radians) are satisfied exactly in the next step."""
 MAX_VIOLATION = 1e-3
 """Largest violation (Angstrom, degrees) of constraints in a converged geometry."""
 MIN_NEGATIVE_CURVATURE = -1e-3
@@ -247,7 +245,7 @@ class Walker:
             trust=first if plan.trust is None else plan.trust,
             tmax=largest if plan.trust is None else max(largest, plan.trust),
             maxiter=10**9,  # the caller counts
-            enforce=MAX_ENFORCED_VIOLATION,
+            enforce=0.0,  # geomeTRIC's exact enforcement may not end, and is slow
             hessian="never",
             subfrctor=KEEP_NET_FORCE,
             frequency=plan.kind == "irc",
