@@ -19,7 +19,7 @@ _SOLVENT = (
 )
 _MULTIPLICITY = "give the multiplicity 2S + 1, such as multiplicity=3 for two unpaired electrons"
 _UNRESTRICTED = "put a u before the method, such as method='uhf' or method='ub3lyp'"
-_ITERATIONS = "give the largest number of iterations as an option, such as max_iterations=200"
+_ITERATIONS = "give the largest number of iterations as max_iterations=200, or of steps of a search as max_steps=200"
 _CONVERGENCE = "give the thresholds of the SCF, such as energy_tolerance=1e-10 and gradient_tolerance=1e-7"
 _FITTED = "density fitting is the default; fitting='j' fits only J, fitting='none' nothing"
 _EXCITED = (

@@ -31,6 +31,7 @@ FLAGS = {
     "charge": "--charge",
     "multiplicity": "--multiplicity",
     "workers": "--workers",
+    "max_steps": "--max-steps",
     "follow_imaginary": "--follow-imaginary",
 }
 """Flags of arguments that are not options of a calculation."""
