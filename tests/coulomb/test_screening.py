@@ -13,7 +13,9 @@ from cuanto import Basis, Molecule, integrals
 from cuanto.backends import get_backend
 from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, IncrementalJK
+from cuanto.coulomb.pair_classes import pair_classes
 from cuanto.errors import InputError
+from cuanto.kernels.abi import SIZE
 from direct_reference import (
     DATA,
     DEVICES,
@@ -31,6 +33,8 @@ from direct_reference import (
 
 PER_THRESHOLD = 30.0
 """Largest error of an element of J or K in units of the threshold: errors of many neglected quartets add up."""
+OWN_PAIR = 0.5
+"""Weight of the pair of a shell with itself."""
 MIXED = 1e-8
 MIXED_ENERGY = 1e-7
 
@@ -300,3 +304,15 @@ def test_other_bad_input() -> None:
 
 def test_the_backend_by_name() -> None:
     assert DirectJK(Basis("sto-3g", molecule_of("water_01")), backend="cpu").backend is get_backend("cpu")
+
+
+@pytest.mark.parametrize("l", range(1, 6))
+def test_sizes_of_products_of_cartesian_functions(l: int) -> None:
+    """Those of h functions had been a thousandth of sqrt((ab|ab)), and quartets were left out."""
+    shell = Shell.from_table(0, l, (0.9,), ((1.0,),), pure=False)
+    basis = Basis.from_shells([shell], np.zeros((1, 3)))
+    (pair,) = pair_classes(basis, 0.0)
+    n = basis.nbf
+    exact = np.sqrt(integrals.eri_4c(basis, backend="cpu").reshape(n * n, n * n).diagonal().max())
+    size = pair.bra.record[:, SIZE].max() / OWN_PAIR
+    assert 1 / 3 < size / exact < 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ from cuanto.integrals.pairs import pair_batches, pair_kets
 from cuanto.integrals.segments import SegmentClass, segments
 from cuanto.kernels.abi import SIZE, bra_fields, ket_fields
 from cuanto.kernels.recurrences.components import function_count
+
+HIGH_POWER = 3
+"""Angular momentum of Cartesian functions from which the size of their powers matters."""
+GROWTH = 0.3
+"""Exponent of the double factorial with which sizes of high powers are right within a factor of three."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +166,14 @@ def primitive_sizes(batch: BraBatch, omega: float | None) -> Array:
     """Square root of the self-repulsion of every product of primitives, for its largest column.
 
     Exact for s functions; a polynomial factor is evaluated at the distance of its centre from that of the product, plus
-    one standard deviation.
+    one standard deviation. High powers of Cartesian functions are larger: the mean of x^2L is (2L - 1)!! times the
+    L-th power of that of x^2.
     """
     p, PA, PB = batch.record[:, 0], batch.record[:, 4:7], batch.record[:, 7:10]
     la, lb = batch.shells.l
     spread = np.sqrt(0.5 / p)
+    if any(l >= HIGH_POWER and not pure for l, pure in zip(batch.shells.l, batch.shells.pure, strict=True)):
+        spread *= float(prod(range(1, 2 * (la + lb), 2))) ** (GROWTH / (la + lb))
     # Under the attenuated operator a self-repulsion is smaller by sqrt(rho'/rho), with rho = p/2.
     repulsion = p * (1.0 + 0.5 * smearing(omega) * p)
     size: Array = np.abs(batch.coefficient).max(axis=1) * repulsion**-0.25 * (2.0**0.25 / (2.0 * np.pi**1.25))
