@@ -161,3 +161,15 @@ def test_a_subspace_does_not_grow_by_vectors_that_it_contains() -> None:
     before = len(space)
     assert before == 2 and not space.add(space.V.sum(axis=0)) and len(space) == before
     assert np.allclose(space.V @ space.V.T, np.eye(before)) and np.abs(space.outside(space.V[0])).max() < 1e-14
+
+
+@pytest.mark.parametrize("method", [("pm6",), ("hf", "sto-3g")])
+def test_a_check_does_not_leave_the_state(method: tuple[str, ...]) -> None:
+    """Newton steps that make the energy and the dipole moment exact are taken near a minimum, not at a saddle point."""
+    boron, fluorine = [0.0, 0.0, 0.0], 1.31 * np.array([[0, 1, 0], [0.75**0.5, -0.5, 0], [-(0.75**0.5), -0.5, 0]])
+    cation = cuanto.Molecule(["B", "F", "F", "F"], np.vstack([boron, fluorine]) / BOHR_IN_ANGSTROM, 1, 2)
+    none, check, follow = (
+        cuanto.energy(cation, *method, backend="cpu", stability=how) for how in ("none", "check", "follow")
+    )
+    assert abs(check.energy - none.energy) < 1e-9 and follow.energy < none.energy - 0.01
+    assert any("NOT a minimum" in note for note in check.notes)

@@ -188,7 +188,8 @@ class Convergence:
         for _ in range(MAX_ESCAPES):
             certain = self._certain_curvature(state) if self.options.stability == "follow" else None
             mode = self._mode(state) if certain is None else None
-            if mode is not None and not self._settled(mode) and self.counted.left > 0:
+            near = mode is not None and (follow or mode.stable) and not self._settled(mode)
+            if near and self.counted.left > 0:
                 yield replace(state, converged=False)
                 further = minimise(self.problem, self._continue(state), self.criteria, self.counted.left)
                 better = yield from self._last(further)
