@@ -255,7 +255,10 @@ class ScfOptions:
     )
     history: int = number(8, 2, 12, "Matrices that ADIIS keeps; DIIS keeps 1.5 times as many.")
     damping: float = number(
-        0.0, 0.0, 0.95, "Fraction of the last Fock matrix mixed into the new one, far from convergence."
+        0.0,
+        0.0,
+        0.95,
+        "Fraction of the last Fock matrix mixed into the new one, far from convergence; always if accelerator is none.",
     )
     level_shift: float = number(0.0, 0.0, 100.0, "Shift of the energies of virtual orbitals.", unit="Hartree")
     smearing: float = number(0.0, 0.0, 1.0, "k_B T of a Fermi distribution.", unit="Hartree")

@@ -315,6 +315,12 @@ def test_a_variant_needs_rotations() -> None:
         cuanto.energy(hydrogen, "pm6", diagonaliser="full", variant="block")
 
 
+def test_damping_alone() -> None:
+    """Without an accelerator that takes over, plain iterations of this case do not converge."""
+    found = cuanto.energy(water()[0], "pbe", "def2-svp", backend="cpu", accelerator="none", damping=0.5)
+    assert found.converged and found.iterations < 30
+
+
 def test_ineffective_options_are_reported() -> None:
     mol, _ = water(name="sto-3g")
     common: dict[str, Any] = {"backend": "cpu", "max_iterations": 1, "precision": "mixed", "storage": "stored"}

@@ -73,7 +73,8 @@ class Accelerator:
             mixed = self.history.extrapolate()
         else:
             mixed = self.history.combine(self.history.adiis())
-        if self.damping and gradient > UNDAMPED_GRADIENT and self._used is not None:
+        damped = self.damping and (self.kind == "none" or gradient > UNDAMPED_GRADIENT)
+        if damped and self._used is not None:
             mixed, method = (1.0 - self.damping) * mixed + self.damping * self._used, f"{method}, damped"
         self._used = mixed if self.damping else None
         return mixed, method
