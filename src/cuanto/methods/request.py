@@ -91,9 +91,11 @@ class Request:
         if self.options.precision != "double" and fitting == "jk" and not self.model.has_functional:
             why = f"{self.method} has neither direct J and K nor a grid"
             notes.append(f"precision={self.options.precision!r} has no effect here: {why}")
-        if self.options.storage != "auto" and (fitting == "jk" or not self.model.exchange):
-            why = "no exchange is computed from four-centre integrals"
-            notes.append(f"storage={self.options.storage!r} has no effect here: {why}")
+        exchange = fitting != "jk" and self.model.exchange
+        if self.options.storage == "stored" and not exchange:
+            notes.append("storage='stored' has no effect here: no exchange is computed from four-centre integrals")
+        if self.options.storage == "direct" and not exchange and fitting != "none":
+            notes.append("storage='direct' has no effect here: there are no four-centre integrals")
         return notes
 
     @property
