@@ -77,7 +77,7 @@ def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("h2.xyz -m pm6", "a command is missing before 'h2.xyz': for the energy, use `cuanto energy h2.xyz`;"),
         ("energy h2.xyz -m B3LYP/6-31G(d)", "give the method B3LYP and the basis 6-31G(d) (on the command line -m"),
         ("energy h2.xyz -m mp2/cc-pvdz", "not implemented: mp2;"),
-        ("energy h2.xyz --maxiter 200", "there is no option --maxiter: give the largest number of iterations as -o max_iterations=200"),
+        ("energy h2.xyz --maxiter 200", "as -o max_iterations=200, or of steps of a search as --max-steps"),
         ("atom --c x", "--c 'x': give a number;"),
         ("basis-search", "--elements is missing: Elements, such as Ne,Ar,Kr or He-Ne;"),
         ("basis-search -e He --diffuse 1.5", "--diffuse '1.5': give a whole number of at least 0;"),
