@@ -96,11 +96,12 @@ class _Reader:
 
 
 class _NWChem(_Reader):
-    """'element shelltype', then rows 'exponent coefficients'; BASIS and END lines may be missing."""
+    """'element shelltype', then rows 'exponent coefficients'; the BASIS and END lines of shells may both be missing."""
 
     def __init__(self, source: str) -> None:
         super().__init__(source)
         self.block = "basis"
+        self.opened = ""
         self.blocks = 0
         self.potential: PotentialParts | None = None
 
@@ -111,7 +112,9 @@ class _NWChem(_Reader):
         keyword = tokens[0].lower()
         if keyword in ("basis", "ecp", "so", "end"):
             self.close_shell()
+            self.require_closed(keyword)
             self.block = "basis" if keyword == "end" else keyword
+            self.opened = "" if keyword == "end" else keyword
             self.potential = None
             if keyword == "basis":
                 self.begin(line)
@@ -125,6 +128,16 @@ class _NWChem(_Reader):
             self.rows.append(parse_numbers(tokens))
         else:
             self.header(tokens)
+
+    def require_closed(self, keyword: str = "") -> None:
+        """Refuse the next block, or the end of the file, inside a block: shells or a potential may be missing."""
+        if self.opened and keyword != "end":
+            found = f"{keyword.upper()} comes" if keyword else "the file ends"
+            raise InputError(f"{found} inside a block {self.opened.upper()}: END is missing; was the file cut off?")
+
+    def finish(self) -> None:
+        self.close_shell()
+        self.require_closed()
 
     def begin(self, line: str) -> None:
         self.blocks += 1
@@ -172,6 +185,7 @@ class _Gaussian94(_Reader):
         self.scale = 1.0
         self.potential: GaussianPotential | None = None
         self.complete: set[str] = set()
+        self.opened = False
 
     def line(self, line: str) -> None:
         text = line.split("!", 1)[0].strip()
@@ -185,9 +199,12 @@ class _Gaussian94(_Reader):
             if self.potential.complete:
                 self.potential = None
         elif text == "****":
+            self.opened = False
             self.leave()
         elif _GAUSSIAN_ELEMENT.fullmatch(text):
+            self.require_closed(f"{quote(text)} comes")
             self.leave()
+            self.opened = True
             self.owners = [symbol_of(token.lstrip("-")) for token in text.split()[:-1]]
         elif potential:
             self.begin_potential(potential[1], int(potential[2]), int(potential[3]))
@@ -202,6 +219,7 @@ class _Gaussian94(_Reader):
     def begin_potential(self, label: str, highest: int, core_electrons: int) -> None:
         """'label-ECP highest core_electrons': `highest` + 1 parts follow, the local one first."""
         require(highest < len(ANGULAR_LETTERS), f"angular momentum {highest} of a core potential is too high")
+        self.opened = False  # blocks of core potentials end without ****
         self.potential = GaussianPotential(highest + 1)
         self.potential.core_electrons = core_electrons
         for symbol in self.owners or [symbol_of(label)]:
@@ -219,6 +237,7 @@ class _Gaussian94(_Reader):
         scales = parse_numbers(tokens[2:]) or [1.0]
         if len(set(scales)) > 1 or scales[0] <= 0:
             raise InputError(f"scale factors {quote(' '.join(tokens[2:]))} are not one positive number")
+        self.opened = True
         self.ls, self.rows = momenta(tokens[0]), []
         self.remaining, self.scale = count, scales[0]
 
@@ -232,10 +251,15 @@ class _Gaussian94(_Reader):
         if not self.remaining:
             self.close_shell()
 
+    def require_closed(self, found: str) -> None:
+        """Refuse `found`, the next block or the end of the file, inside a block: shells may be missing."""
+        require(not self.opened, f"{found} inside a block: **** is missing; was the file cut off?")
+
     def finish(self) -> None:
         if self.remaining:
             raise InputError(f"the last shell lacks {self.remaining} row(s)")
         require(self.potential is None, "the last core potential is not complete")
+        self.require_closed("the file ends")
 
 
 def tables_from_exchange(data: Any, source: str) -> dict[str, ElementTable]:
