@@ -309,6 +309,13 @@ def test_without_relativity_and_without_a_set_in_the_table(symbol: str) -> None:
     assert 0 < (plain.energy - NUMERICAL[symbol]) / abs(NUMERICAL[symbol]) < BEYOND_THE_TABLE[symbol]
 
 
+def test_generated_sets_without_relativity_around_a_point_nucleus() -> None:
+    """Functions for the relativistic singularity at a point nucleus would be numerically dependent here."""
+    plain = run_energy(element_job("Rn", "even", nucleus="point", settings={"relativistic": False}), "cpu")
+    assert plain.converged
+    assert 0 < (plain.energy - NUMERICAL["Rn"]) / abs(NUMERICAL["Rn"]) < 2e-8
+
+
 @pytest.mark.parametrize("symbol", sample(MANY_TERMS, 4, always=("Gd", "Pt")))
 def test_an_average_of_many_terms_is_above_the_lowest(symbol: str) -> None:
     """Numerical Hartree-Fock has that term; the average is above it by 0.005 (Pt, d9 s1) to 0.58 (Gd, f7 d1)."""

@@ -101,6 +101,17 @@ def test_default_sets_cover_every_element() -> None:
         element_job("Og", "wtbs")
 
 
+@pytest.mark.parametrize("symbol", ["Kr", "Rn"])
+def test_the_limit_is_below_the_generated_set_around_a_point_nucleus(symbol: str) -> None:
+    """Spinors with j = 1/2 are singular there: tighter functions lower the limit of radon by 2e-7."""
+    energies = []
+    for basis in ("even", "limit"):
+        result = run_energy(element_job(symbol, basis, nucleus="point"), "cpu")
+        assert result.converged
+        energies.append(result.energy)
+    assert 0 < (energies[0] - energies[1]) / abs(energies[1]) < 2e-8
+
+
 def test_the_stored_campaign_converged_with_small_errors() -> None:
     assert list(ROWS) == list(SYMBOLS)
     for symbol, row in ROWS.items():

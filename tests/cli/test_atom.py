@@ -68,6 +68,14 @@ def test_an_element_without_a_set_in_the_table(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "H -0.5000066560 Hartree\n"
 
 
+def test_an_element_without_a_set_in_the_table_and_without_relativity(capsys: pytest.CaptureFixture[str]) -> None:
+    energies = []
+    for basis in ("auto", "limit"):
+        assert atom("-e", "Fr", "-b", basis, "-q", "--nonrelativistic", "--nucleus", "point", "--backend", "cpu") == 0
+        energies.append(float(capsys.readouterr().out.split()[1]))
+    assert energies[0] == pytest.approx(energies[1], rel=2e-8)
+
+
 # --------------------------------------------------------------------------------------------------- energies
 
 

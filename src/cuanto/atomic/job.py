@@ -19,7 +19,16 @@ from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
 from cuanto.atomic.solve import solve
 from cuanto.atomic.species import LETTERS
-from cuanto.atomic.wtbs import Range, WellTempered, even_tempered, generated_set, nearest_set, table, table_set
+from cuanto.atomic.wtbs import (
+    Range,
+    WellTempered,
+    even_tempered,
+    generated_set,
+    nearest_set,
+    singular_largest,
+    table,
+    table_set,
+)
 from cuanto.basis.library import element_tables
 from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError, require
@@ -40,6 +49,8 @@ TEMPERED = ("auto", "wtbs", "even")
 """Names of sets with parameters and ranges."""
 LIMIT_RATIO = 1.75
 LIMIT_LARGEST = (1e11, 1e9, 1e7, 1e5, 1e4)  # s, p, d, f, g
+LIMIT_SINGULAR = 100.0
+"""Largest exponent of s and p around a point nucleus, relative to that of generated sets."""
 LIMIT_SMALLEST = 0.5  # smallest exponent relative to alpha of the table
 _RANGE = re.compile(r"\s*([spdfg])\s*\(\s*(\d{1,3})\s*:\s*(\d{1,3})\s*\)\s*,?", re.ASCII | re.IGNORECASE)
 
@@ -65,7 +76,8 @@ def element_job(
     """
     symbol = symbol_of(element)
     subshells = _configuration(symbol, configuration, charge)
-    found = _basis(symbol, basis, subshells, nucleus, parameters, ranges) if isinstance(basis, str) else basis
+    singular = nucleus == "point" and bool((settings or {}).get("relativistic", True))
+    found = _basis(symbol, basis, subshells, singular, parameters, ranges) if isinstance(basis, str) else basis
     top = found.ranges if isinstance(found, WellTempered) else found.exponents
     l_max, needed = (len(top) - 1) // 2, max(l for _, l in subshells)
     require(l_max >= needed, f"{configuration_text(subshells)} needs {LETTERS[needed]} functions; the basis has none")
@@ -88,27 +100,28 @@ def _configuration(symbol: str, text: str | None, charge: int | None) -> Configu
 
 
 def _basis(
-    symbol: str, name: str, subshells: Configuration, nucleus: Model, parameters: str | None, ranges: str | None
+    symbol: str, name: str, subshells: Configuration, singular: bool, parameters: str | None, ranges: str | None
 ) -> WellTempered | AtomBasis:
+    """The set of a name; `singular`: for relativistic spinors around a point nucleus."""
     l_max = max(l for _, l in subshells)
     if name.lower() in TEMPERED:
         if parameters is not None and ranges is not None:
             return WellTempered.shared(parse_parameters(parameters), parse_ranges(ranges))
-        found = _tempered(symbol, name.lower(), l_max, nucleus == "point")
+        found = _tempered(symbol, name.lower(), l_max, singular)
         if ranges is not None:
             return WellTempered.shared(found.parameters, parse_ranges(ranges))
         return found if parameters is None else found.at(parse_parameters(parameters))
     if parameters is not None or ranges is not None:
         raise InputError(f"parameters and ranges belong to --basis wtbs or even, not to {quote(name)}")
-    return limit_basis(symbol, l_max) if name.lower() == "limit" else _library_basis(symbol, name)
+    return limit_basis(symbol, l_max, singular) if name.lower() == "limit" else _library_basis(symbol, name)
 
 
-def _tempered(symbol: str, name: str, l_max: int, point: bool) -> WellTempered:
+def _tempered(symbol: str, name: str, l_max: int, singular: bool) -> WellTempered:
     """The set of the table or the generated one; `auto` takes the latter if the table has no set up to `l_max`."""
     known = table().get(symbol)
     missing = known is None or len(known.ranges) < 2 * l_max + 1
     generated = name == "even" or (name == "auto" and missing)
-    return generated_set(symbol, l_max, point) if generated else table_set(symbol)
+    return generated_set(symbol, l_max, singular) if generated else table_set(symbol)
 
 
 def parse_parameters(text: str) -> tuple[float, ...]:
@@ -133,10 +146,16 @@ def parse_ranges(text: str) -> dict[str, Range]:
     return found
 
 
-def limit_basis(symbol: str, l_max: int) -> AtomBasis:
-    """Even-tempered exponents with which the energy is within about 1e-10 of the basis limit."""
+def limit_basis(symbol: str, l_max: int, singular: bool = False) -> AtomBasis:
+    """Even-tempered exponents with which the energy is within about 1e-10 of the basis limit.
+
+    `singular`: with the tighter s and p functions that relativistic spinors need around a point nucleus; their error
+    is about 1e-9.
+    """
     smallest = LIMIT_SMALLEST * min(0.05, nearest_set(symbol).parameters[0])
-    counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in LIMIT_LARGEST]
+    tight = LIMIT_SINGULAR * singular_largest(symbol) if singular else 0.0
+    limits = [max(largest, tight) if l < 2 else largest for l, largest in enumerate(LIMIT_LARGEST)]
+    counts = [int(np.log(largest / smallest) / np.log(LIMIT_RATIO)) + 1 for largest in limits]
     return AtomBasis.by_momentum([even_tempered(smallest, LIMIT_RATIO, count) for count in counts[: l_max + 1]])
 
 

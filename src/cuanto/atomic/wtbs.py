@@ -37,6 +37,11 @@ POINT_LARGEST = (1e9, 15.0)
 """a and b of the largest exponent a 10^(Z/b) of s and p around a point nucleus, where j = 1/2 is singular."""
 
 
+def singular_largest(symbol: str) -> float:
+    """Largest exponent of the s and p functions of relativistic spinors around a point nucleus."""
+    return float(POINT_LARGEST[0] * 10.0 ** (ATOMIC_NUMBERS[symbol] / POINT_LARGEST[1]))
+
+
 def even_tempered(smallest: float, ratio: float, count: int) -> Array:
     """Exponents smallest * ratio^i, i = 0, 1, ..."""
     if not (smallest > 0 and ratio > 1 and count > 0):
@@ -146,19 +151,20 @@ def nearest_set(symbol: str) -> WellTempered:
     return table()[min(table(), key=lambda other: (abs(ATOMIC_NUMBERS[other] - number), other))]
 
 
-def generated_set(symbol: str, l_max: int, point: bool = False) -> WellTempered:
+def generated_set(symbol: str, l_max: int, singular: bool = False) -> WellTempered:
     """An even-tempered set for any element: exponents alpha beta^(k-1), of which every angular momentum has a range.
 
     The smallest and largest exponents cause relative errors of about 1e-9 in the energy, the ratio 1.85 of about 1e-8
-    (docs/develop/atom_notes.md). `point`: with tighter functions for a point nucleus.
+    (docs/develop/atom_notes.md). `singular`: with the tighter functions that relativistic spinors need around a point
+    nucleus; without relativity they would be numerically dependent.
     """
     Z, alpha = ATOMIC_NUMBERS[symbol], GENERATED_SMALLEST[0]
     ranges: dict[str, Range] = {}
     for l in range(l_max + 1):
         a, b = GENERATED_LARGEST[l]
         largest = min(a * Z**2 + b * Z**4, TIGHTEST)
-        if point and l < 2:
-            largest = POINT_LARGEST[0] * 10.0 ** (Z / POINT_LARGEST[1])
+        if singular and l < 2:
+            largest = singular_largest(symbol)
         first, last = (1 + math.log(z / alpha) / math.log(GENERATED_RATIO) for z in (GENERATED_SMALLEST[l], largest))
         ranges[LETTERS[l]] = (math.floor(first), math.ceil(last))
     return WellTempered.shared((alpha, GENERATED_RATIO, 1.0, 0.0), ranges)

@@ -166,8 +166,9 @@ def atom(
     files.check(file)
     given = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
     given |= {"nuclear_radius": nuclear_radius, "parameters": parameters, "ranges": ranges}
-    job = output.make_job(file, element, {name: value for name, value in given.items() if value is not None})
-    job = output.change_settings(job, {"relativistic": not nonrelativistic, **parse_options(option or [])})
+    settings = {"relativistic": not nonrelativistic, **parse_options(option or [])}
+    job = output.make_job(file, element, {name: value for name, value in given.items() if value is not None}, settings)
+    job = output.change_settings(job, settings)
     if pool:
         job = output.share_last_index(job)
     wanted = optimise or job.optimise is not None

@@ -82,8 +82,9 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     write_text(path, json_format.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
-def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> AtomInput:
-    """Make the job from a file, or from an element and the options `given`."""
+def make_job(file: Path | None, element: str | None, given: dict[str, Any], chosen: dict[str, Any]) -> AtomInput:
+    """Make the job from a file, or from an element and the options `given`; relativity is among the settings `chosen`,
+    because the basis depends on it."""
     if file is not None and element is None:
         if str(file).capitalize() in SYMBOLS and not file.exists():
             raise InputError(f"{file} is not an input file: for the element write --element {str(file).capitalize()}")
@@ -94,7 +95,7 @@ def make_job(file: Path | None, element: str | None, given: dict[str, Any]) -> A
         raise InputError("give either an input file FILE.inp or --element")
     if "nucleus" in given:
         given["nucleus"] = given["nucleus"].value
-    settings = {"c": given.pop("c")} if "c" in given else {}
+    settings = {"relativistic": chosen["relativistic"]} | ({"c": given.pop("c")} if "c" in given else {})
     return element_job(element, configuration=given.pop("config", None), settings=settings, **given)
 
 
