@@ -13,7 +13,7 @@ import pytest
 from basis_set_exchange import readers, validator
 
 import cuanto
-from cuanto.atomic import AtomResult, Nucleus, ScfSettings, solve
+from cuanto.atomic import Atom, AtomBasis, AtomResult, Nucleus, Occupation, ScfSettings, solve
 from cuanto.atomic.export import Contraction, basis_text, contracted_table, format_of, uncontracted_table
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.job import element_job, element_table, run_energy
@@ -120,6 +120,22 @@ def test_open_shells_of_a_set_for_relativity() -> None:
     job = element_job("B", parameters=PARAMETERS, ranges="s(1:8)p(1:4)d(2:2)")
     table = element_table("B", job, Contraction(x2c=True))
     assert [(shell.l, len(shell.coefficients[0])) for shell in table.shells] == [(0, 2), (0, 1), (1, 1), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize("symmetries", [2, 3])
+def test_a_contraction_keeps_orbitals_with_the_lower_j_only(symmetries: int) -> None:
+    exponents = [[0.5, 2.0, 8.0, 40.0], [0.2, 1.0, 4.0], [0.2, 1.0, 4.0]][:symmetries]
+    held = Occupation((2, 0, 0)[:symmetries], (False, True, False)[:symmetries], ((1.0,),))
+    atom = Atom(Nucleus(5), AtomBasis(tuple(map(np.array, exponents))), held)
+    result = solve(atom, ScfSettings(relativistic=False), "cpu")
+    shells = contracted_table("B", result, diffuse=0).shells
+    assert [(shell.l, len(shell.coefficients[0])) for shell in shells] == [(0, 2), (1, 1)]
+
+
+@pytest.mark.parametrize(("diffuse", "added"), [(0, 0), (9, 9), (10, 9), (17, 9)])
+def test_diffuse_functions_are_at_most_all(diffuse: int, added: int, orbitals: AtomResult) -> None:
+    shells = [shell for shell in contracted_table("Ne", orbitals, diffuse).shells if shell.l == 1]
+    assert len(shells) == 1 + added
 
 
 def test_sets_that_cannot_be_exported(orbitals: AtomResult) -> None:

@@ -71,13 +71,18 @@ def contracted_table(symbol: str, result: AtomResult, diffuse: int = 1) -> Eleme
     )
     zeta_l, columns_l = exponents_by_momentum(result.atom.basis), []
     for l, zeta in enumerate(zeta_l):
-        columns = [spinor.P_p for spinor in result.spinors if spinor.species.l == l and spinor.species.kappa == -l - 1]
-        exponents = result.atom.basis.exponents[2 * l]
-        if len(exponents) != len(zeta):
+        own = [z for s, z in zip(SPECIES, result.atom.basis.exponents, strict=False) if s.l == l]
+        if any(len(exponents) != len(zeta) for exponents in own):
             raise InputError(f"{LETTERS[l]} of {symbol}: a contraction needs equal exponents of both symmetries")
-        order = np.argsort(-exponents)
-        columns_l.append(np.array(columns).reshape(-1, len(zeta)).T[order])
+        order = np.argsort(-own[0])
+        columns_l.append(np.array(_orbitals(result, l)).reshape(-1, len(zeta)).T[order])
     return _contracted(symbol, zeta_l, columns_l, diffuse)
+
+
+def _orbitals(result: AtomResult, l: int) -> list[Array]:
+    """Orbitals of angular momentum l by n; where spinors with j = l-1/2 and j = l+1/2 are occupied, they are equal."""
+    by_n = {spinor.n: spinor.P_p for spinor in result.spinors if spinor.species.l == l}
+    return [by_n[n] for n in sorted(by_n)]
 
 
 def x2c_contracted_table(symbol: str, atom: Atom, c: float, diffuse: int = 1) -> ElementTable:
@@ -117,7 +122,7 @@ def _contracted(symbol: str, zeta_l: list[list[float]], columns_l: Sequence[Arra
         if C_pi.shape[1]:
             signs = [np.sign(C_p[np.argmax(abs(C_p))]) for C_p in C_pi.T]
             shells.append(ShellTable(l, tuple(zeta), tuple(tuple(map(float, row)) for row in C_pi * signs)))
-        shells += [ShellTable(l, (a,), ((1.0,),)) for a in zeta[len(zeta) - diffuse :] if diffuse > 0]
+        shells += [ShellTable(l, (a,), ((1.0,),)) for a in zeta[max(0, len(zeta) - diffuse) :]]
     return ElementTable(symbol, tuple(shells), SOURCE)
 
 
