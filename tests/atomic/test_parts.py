@@ -253,6 +253,9 @@ def test_impossible_exponents_and_settings() -> None:
     for settings in ({"c": 0.0}, {"damping": 1.0}, {"max_iterations": 0}, {"level_shift": -1.0}, {"threshold_SS": 0.0}):
         with pytest.raises(InputError):
             ScfSettings(**settings)
+    with pytest.raises(InputError, match="above 300000 the SCF does not converge"):
+        ScfSettings(c=1e200)
+    assert ScfSettings(c=1e200, relativistic=False).c == 1e200
     with pytest.raises(InputError, match="unknown accelerator"):
         ScfSettings(accelerator="magic")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown diagonaliser 'magic': choose full or pseudo"):

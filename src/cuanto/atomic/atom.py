@@ -13,10 +13,12 @@ from cuanto.arrays import Array
 from cuanto.atomic.configuration import Occupation
 from cuanto.atomic.nucleus import Nucleus
 from cuanto.atomic.species import SPECIES, Species
-from cuanto.errors import require
+from cuanto.errors import InputError, require
 
 SPEED_OF_LIGHT = 137.03599976
 """In atomic units; the default of D. Hennessey's thesis (Alberta 2018), whose results it reproduces."""
+LARGEST_SPEED = 3e5
+"""Largest speed of light of a relativistic calculation: above it, rounding errors exceed the thresholds of the SCF."""
 MIN_EXPONENT, MAX_EXPONENT = 1e-10, 1e20
 """Beyond these limits, intermediate values of g functions overflow or underflow."""
 
@@ -111,6 +113,11 @@ class ScfSettings:
 
     def __post_init__(self) -> None:
         require(isfinite(self.c) and self.c > 0, f"speed of light {self.c}: give a positive number")
+        if self.relativistic and self.c > LARGEST_SPEED:
+            raise InputError(
+                f"speed of light {self.c:g}: above {LARGEST_SPEED:g} the SCF does not converge; without relativity "
+                "(--nonrelativistic, relativistic=False) it is infinite"
+            )
         for name, choices in (("accelerator", ("diis", "damping")), ("diagonaliser", ("full", "pseudo"))):
             value = getattr(self, name)
             require(value in choices, f"unknown {name} {value!r}: choose {' or '.join(choices)}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cuanto.atomic.input import AtomInput
 
 CALCULATION, OPTIMISATION, FILES = "Calculation", "Optimisation of the basis", "Files"
-C_HELP = "Speed of light in atomic units; 1e5 and more is the non-relativistic limit. \\[default: 137.0359998]"
+C_HELP = "Speed of light in atomic units, at most 3e5; see also --nonrelativistic. \\[default: 137.0359998]"
 RADIUS_HELP = "Root mean square radius of the nucleus in fm. \\[default: that of its mass number]"
 BASIS_HELP = (
     "wtbs (table, He to Rn), even (even-tempered, any element), auto (wtbs, else even), limit (near the basis-set "
