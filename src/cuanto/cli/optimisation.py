@@ -21,7 +21,7 @@ from cuanto.atomic.search import Progress, SearchSettings
 from cuanto.atomic.steps import SearchResult
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.cli.atom_output import write_json
-from cuanto.cli.lines import print_text
+from cuanto.cli.lines import print_error, print_text
 from cuanto.cli.show import status_line
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.files import write_text
@@ -62,6 +62,8 @@ def optimise_job(
     if job.optimise is None or trust.iprint >= 1 or not found.converged:
         print_text(console, f"{len(found.evaluations)} evaluations, relative gain {found.gain:.2e}")
     print_text(console, f"{state}: " + ", ".join(parameter_texts(found.basis)))
+    if not found.converged:
+        print_error(f"the optimisation did not converge in {len(found.evaluations)} evaluations; try --max-evaluations")
     return found
 
 
