@@ -191,6 +191,7 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("n.inp", "--nuclear-radius", "2"), "--nuclear-radius applies to --element only"),
         (("-e", "Ne", "--config", "1s2 2s2", "--charge", "0"), "has 4 electrons, Ne with charge 0 has 10"),
         (("-e", "Ne", "--basis", "no-such-basis"), "unknown basis 'no-such-basis'"),
+        (("-e", "I", "--basis", "def2-svp"), "replaces 28 electrons by a core potential, but here"),
         (("-e", "Ne", "--c", "-1"), "speed of light -1.0: give a positive number"),
         (("-e", "Ne", "--c", "1e6"), "above 300000 the SCF does not converge; without relativity"),
         (("-e", "Ne", "-o", "shift=1"), "the SCF of an atom has c, relativistic, max_iterations"),

@@ -29,6 +29,7 @@ from cuanto.atomic.wtbs import (
     table,
     table_set,
 )
+from cuanto.basis.advice import sets_for
 from cuanto.basis.library import element_tables
 from cuanto.basis.table import ElementTable
 from cuanto.errors import CuantoError, InputError, require
@@ -161,7 +162,14 @@ def limit_basis(symbol: str, l_max: int, singular: bool = False) -> AtomBasis:
 
 def _library_basis(symbol: str, name: str) -> AtomBasis:
     """Return the exponents of a molecular basis set, without its contractions."""
-    shells = element_tables(name, [symbol])[symbol].shells
+    table_of_set = element_tables(name, [symbol])[symbol]
+    shells, potential = table_of_set.shells, table_of_set.core_potential
+    if potential is not None:
+        instead = " or ".join(sets_for([symbol], relativistic=True)) or "--basis auto"
+        raise InputError(
+            f"basis {quote(name)} of {symbol} replaces {potential.core_electrons} electrons by a core potential, but "
+            f"here all electrons are computed: use a set for all of them, such as {instead}"
+        )
     l_max = max((shell.l for shell in shells), default=-1)
     by_l = [sorted({a for shell in shells if shell.l == l for a in shell.exponents}) for l in range(l_max + 1)]
     if not by_l or not all(by_l) or l_max >= len(LETTERS):
