@@ -224,16 +224,43 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, method: s
     assert set(EvaluationLog(path, problem).known) == distinct
 
 
-def test_refusals_are_logged_too(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
+def test_failures_are_logged_and_tried_again(tmp_path: Path) -> None:
+    path, problem = tmp_path / "log.jsonl", dict[str, str]()
 
     def never(basis: WellTempered) -> float:
         raise EnergyFailure("no convergence")
 
     with pytest.raises(InputError, match="no convergence"):
-        optimise_basis(VALLEY, never, log=EvaluationLog(path, {}))
-    (refused,) = EvaluationLog(path, {}).known.values()
-    assert refused.energy is None and refused.note == "no convergence"
+        optimise_basis(VALLEY, never, log=EvaluationLog(path, problem))
+    assert '"note": "no convergence"' in path.read_text()
+    assert optimise_basis(VALLEY, valley, log=EvaluationLog(path, problem)).converged
+
+
+DAMAGED = (
+    '{"number": 1, "parameters": 7, "energy": -1.0}',
+    '{"number": 1, "parameters": [0.1, 2.0, 4.0, null], "energy": -1.0}',
+    '{"number": 1, "parameters": [0.1, 2.0, 4.0, {}], "energy": -1.0}',
+    '{"number": 1, "parameters": [0.1, 2.0, 4.0, 1.5], "energy": "much"}',
+    '{"number": 1, "parameters": [0.1, 2.0, 4.0, 1.5], "energy": NaN}',
+    '{"number": 1, "parameters": [[0.1], 2.0, 4.0, 1.5], "energy": -1.0}',
+)
+
+
+@pytest.mark.parametrize("line", DAMAGED)
+def test_damaged_lines_of_a_log_are_ignored(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "log.jsonl"
+    EvaluationLog(path, {})
+    with path.open("a") as file:
+        file.write(line + '\n{"parameters": [0.1, 2.0, 4.0, 1.5], "energy": -2.5, "other": 1}\n')
+    (known,) = EvaluationLog(path, {}).known.values()
+    assert known.energy == -2.5
+
+
+def test_settings_of_the_scf_belong_to_the_problem(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    EvaluationLog(path, problem_of(element_job("He", settings={"max_iterations": 2})))
+    with pytest.raises(InputError, match=r"belongs to another optimisation \(max_iterations differs\)"):
+        EvaluationLog(path, problem_of(element_job("He")))
 
 
 def test_logs_of_something_else_are_refused(tmp_path: Path) -> None:

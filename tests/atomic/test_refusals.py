@@ -207,7 +207,7 @@ def test_logged_energies_are_not_computed_again(tmp_path: Path) -> None:
 
     log = EvaluationLog(tmp_path / "a.log", {"element": "He"})
     log.append(Evaluation(0, starts[1].parameters, -7.0))
-    log.append(Evaluation(0, starts[2].parameters, None))
+    log.append(Evaluation(0, starts[2].parameters, -6.0))
     again = EvaluationLog(tmp_path / "a.log", {"element": "He"})
     assert best_start(starts, energy_of, again) is starts[1]
     assert tried == [0.5]

@@ -175,6 +175,28 @@ def test_after_a_crash_nothing_is_computed_again(tmp_path: Path, expected: Searc
     assert list((tmp_path / "logs").iterdir()) == []
 
 
+DAMAGED = (
+    {"outcome": {"energy": -2.8}},
+    {"key": "KEY", "outcome": 7},
+    {"key": "KEY", "outcome": {"energy": "much", "parameters": [], "evaluations": 1, "seconds": 0.0}},
+    {"key": "KEY", "outcome": {"energy": -2.8, "parameters": [0.1], "evaluations": 1, "seconds": 0.0}},
+    {"key": "KEY", "outcome": {"energy": -2.8, "parameters": 3, "evaluations": 1, "seconds": 0.0}},
+    {"key": "KEY", "outcome": {"energy": -2.8, "parameters": [], "evaluations": "x", "seconds": 0.0}},
+)
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_damaged_results_are_computed_again(tmp_path: Path, damaged: dict[str, Any], expected: SearchResult) -> None:
+    search(["He"], QUICK, SerialRunner(), tmp_path)
+    path = tmp_path / "He.jsonl"
+    first, *others = path.read_text().splitlines()
+    text = json.dumps(damaged).replace("KEY", json.loads(first)["key"])
+    path.write_text("\n".join([text, *others]) + "\n")
+    events: list[Progress] = []
+    assert_same(search(["He"], QUICK, SerialRunner(), tmp_path, events.append)["He"], expected)
+    assert [event.known for event in events].count(False) == 1
+
+
 def test_an_interrupted_optimisation_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: SearchResult
 ) -> None:

@@ -250,14 +250,16 @@ def element_table(symbol: str, job: AtomInput, contraction: Contraction | None, 
 
 def problem_of(job: AtomInput) -> dict[str, Any]:
     """Return everything that determines the energies of an optimisation, as JSON data."""
-    basis = job.basis
+    basis, scf = job.basis, asdict(job.settings)
     assert isinstance(basis, WellTempered)
+    del scf["relativistic"], scf["accelerator"]  # c says the former, and AtomEnergy chooses the latter
     return {
         "nucleus": astuple(job.nucleus),
-        "c": job.settings.c if job.settings.relativistic else None,
         "ranges": basis.ranges,
         "groups": basis.groups,
         "pool": basis.pool,
         "start": basis.parameters,
+        **scf,
+        "c": job.settings.c if job.settings.relativistic else None,
         **asdict(job.occupation),
     }

@@ -28,6 +28,7 @@ from cuanto.atomic.input import TrustRegion
 from cuanto.atomic.wtbs import WellTempered
 from cuanto.errors import CuantoError, InputError, MissingDependencyError, require
 from cuanto.journal import JsonLines
+from cuanto.system.text import parse_json_numbers
 
 METHODS = ("auto", "newuoa", "cobyqa")
 SCALE = 1e9
@@ -57,7 +58,8 @@ class Evaluation:
 class EvaluationLog:
     """The evaluations of one optimisation by parameters, kept in a file if there is a path.
 
-    `problem` describes the optimisation in full. An incomplete line at the end, left by a crash, is dropped.
+    `problem` describes the optimisation in full. Damaged lines of the file are ignored, and so are those without an
+    energy: the next run tries again, as the reason may have been the machine.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, problem: dict[str, Any] | None = None) -> None:
@@ -75,8 +77,7 @@ class EvaluationLog:
             different = next((f" ({key} differs)" for key, value in plain.items() if old.get(key) != value), "")
             raise InputError(f"{path} belongs to another optimisation{different}; give another name")
         for line in lines[1:]:
-            if isinstance(line.get("parameters"), list) and "energy" in line:
-                found = Evaluation(**{**line, "parameters": tuple(line["parameters"])})
+            if found := _logged(line):
                 self.known.setdefault(found.parameters, found)
 
     def append(self, evaluation: Evaluation) -> None:
@@ -84,6 +85,16 @@ class EvaluationLog:
         self.known[evaluation.parameters] = evaluation
         if self._file is not None:
             self._file.append(asdict(evaluation))
+
+
+def _logged(line: dict[str, Any]) -> Evaluation | None:
+    """The evaluation of a line of a log; None if there is no energy or the line is damaged."""
+    try:
+        parameters = parse_json_numbers(line.get("parameters"))
+        (energy,) = parse_json_numbers([line.get("energy")])
+    except InputError:
+        return None
+    return Evaluation(0, tuple(parameters), energy)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from cuanto.atomic.job import AtomEnergy, element_job, problem_of
 from cuanto.atomic.nucleus import Model
 from cuanto.atomic.optimise import EnergyFailure, EnergyOf, EvaluationLog, evaluate, optimise_basis, resolve_method
 from cuanto.atomic.steps import Batches, Chain, Outcome, Parameters, SearchResult, Trial, stretch
-from cuanto.atomic.wtbs import Range, WellTempered, nearest_set, table
+from cuanto.atomic.wtbs import NAMES, Range, WellTempered, nearest_set, table
 from cuanto.errors import CuantoError, InputError, require
 from cuanto.journal import JsonLines
+from cuanto.system.text import parse_json_numbers
 from cuanto.workers import Runner
 
 Task = dict[str, Any]
@@ -116,6 +117,18 @@ def outcome_of(values: dict[str, Any]) -> Outcome:
     return Outcome(**{**values, "parameters": tuple(values["parameters"])})
 
 
+def stored_outcome(line: dict[str, Any]) -> Outcome | None:
+    """The outcome in a line of a state file; None if the line is damaged, so that the set is computed again."""
+    try:
+        values = line["outcome"]
+        energy, seconds = parse_json_numbers([values["energy"], values["seconds"]])
+        parameters = parse_json_numbers(values["parameters"])
+        require(len(parameters) in (0, len(NAMES)), "wrong number of parameters")
+        return Outcome(energy, tuple(parameters), int(values["evaluations"]), seconds=seconds)
+    except (InputError, KeyError, TypeError, ValueError):
+        return None
+
+
 def search(
     elements: list[str], settings: SearchSettings, runner: Runner, folder: Path, watch: Watcher | None = None
 ) -> dict[str, SearchResult | CuantoError]:
@@ -146,7 +159,7 @@ class Search:
         except OSError as error:
             raise InputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
         lines = [line for path in sorted(folder.glob("*.jsonl")) for line in JsonLines(path).read()]
-        self._known = {str(line["key"]): outcome_of(line["outcome"]) for line in lines if "outcome" in line}
+        self._known = {str(line.get("key")): outcome for line in lines if (outcome := stored_outcome(line))}
         self._watch = watch or (lambda progress: None)
         self._found: dict[str, SearchResult | CuantoError] = {}
         self._running: dict[str, tuple[_Batch, int, Task, int]] = {}  # key: batch, position, task, tries
