@@ -201,6 +201,9 @@ def test_quiet_units_and_the_optimiser(capsys: pytest.CaptureFixture[str]) -> No
         (("-e", "Ne", "--basis", "limit", "--optimise"), "only well-tempered sets can be optimised"),
         (("-e", "He", "--export", "he.txt"), "a basis file ends in"),
         (("-e", "He", "--json", "no/folder.json"), "the folder no does not exist"),
+        (("-e", "He", "--json", "he.json", "--export", "he.json"), "he.json was given for two outputs"),
+        (("-e", "He", "--json", "he.json", "--log", "./he.json", "--optimise"), "he.json was given for two outputs"),
+        (("-e", "He", "--plot", "he.png", "--plot-optimisation", "he.png", "--optimise"), "given for two outputs"),
         (("-e", "He", "--plot", "he.doc"), "a picture ends in"),
         (("-e", "He", "--plot-optimisation", "he.png"), "needs an optimisation"),
         (("-e", "He", "--nucleus", "cube"), "--nucleus"),
@@ -394,6 +397,7 @@ def test_an_accuracy_that_is_not_reached_is_status_one(capsys: pytest.CaptureFix
         (("-e", "Ce", "--threshold", "table", "--workers", "0"), "the table has no Ce"),
         (("-e", "He", "--scheduler", "tcp://x", "--workers", "2"), "leave out --workers"),
         (("-e", "He", "--export", "he.txt"), "a basis file ends in"),
+        (("-e", "He", "--export", "he.json", "--json", "he.json"), "he.json was given for two outputs"),
     ],
 )
 def test_bad_searches_are_one_line_and_status_two(

@@ -162,7 +162,7 @@ def atom(
     from cuanto.integrals.engine import resolve
 
     contraction = output.choose_contraction(contract, contract_x2c, diffuse)
-    files = output.Files(json, export, contraction, plot, plot_optimisation)
+    files = output.Files(json, export, contraction, plot, plot_optimisation, log)
     files.check(file)
     given = {"basis": basis, "config": config, "charge": charge, "nucleus": nucleus, "c": c}
     given |= {"nuclear_radius": nuclear_radius, "parameters": parameters, "ranges": ranges}

@@ -32,12 +32,21 @@ SPINORS = ("spinor", "electrons", "energy/Hartree", "<1/r>/Bohr^-1", "<r>/Bohr",
 
 
 def check_outputs(
-    json: Path | None, export: Path | None, pictures: Sequence[Path] = (), file: Path | None = None
+    json: Path | None,
+    export: Path | None,
+    pictures: Sequence[Path] = (),
+    log: Path | None = None,
+    file: Path | None = None,
 ) -> None:
-    """Check before the calculation that output files can be written and do not replace the input `file`."""
-    for path in (json, export, *pictures):
-        if path is not None:
-            require_writable(path, file)
+    """Check before the calculation that output files can be written and replace neither the input `file` nor each
+    other."""
+    paths = [path for path in (json, export, *pictures) if path is not None]
+    for path in paths:
+        require_writable(path, file)
+    seen: set[Path] = set()
+    for path in paths if log is None else (*paths, log):  # the log itself is checked where it is opened
+        require(path.resolve() not in seen, f"{path} was given for two outputs: give every output a name of its own")
+        seen.add(path.resolve())
     if export is not None:
         format_of(export)
     for path in pictures:
@@ -59,10 +68,12 @@ class Files:
     contraction: Contraction | None
     plot: Path | None
     plot_optimisation: Path | None
+    log: Path | None
 
     def check(self, file: Path | None) -> None:
-        """Refuse what cannot be written, or would replace the input `file`."""
-        check_outputs(self.json, self.export, [path for path in (self.plot, self.plot_optimisation) if path], file)
+        """Refuse what cannot be written, or would replace the input `file` or another output."""
+        pictures = [path for path in (self.plot, self.plot_optimisation) if path]
+        check_outputs(self.json, self.export, pictures, self.log, file)
 
     def write(self, job: AtomInput, result: AtomResult, optimum: Optimum | None, device: str) -> None:
         """Write the files that are wanted."""
