@@ -275,6 +275,15 @@ def test_an_optimised_set_is_used_in_a_molecule(capsys: pytest.CaptureFixture[st
     assert -2.86168 < energy < -2.8615  # the limit is -2.861680
 
 
+def test_a_basis_that_cannot_be_exported_leaves_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("he.inp").write_text(LISTED.replace("ZNUC=2", "ZNUC=2.5"))
+    assert atom("he.inp", "--json", "he.json", "--export", "he.nw", "--backend", "cpu") == 2
+    assert "the charge 2.5 has none" in error_line(capsys) and not Path("he.json").exists()
+    short = (*SMALL, "-o", "max_iterations=2", "--json", "he.json", "--export", "he.nw", "--contract")
+    assert atom(*short) == 2 and not Path("he.json").exists() and not Path("he.nw").exists()
+    assert "orbitals of He did not converge" in capsys.readouterr().err
+
+
 def test_one_contraction_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert atom(*SMALL, "--export", "he.nw", "--contract", "--contract-x2c") == 2
     assert "--contract and --contract-x2c were given: choose one of them" in capsys.readouterr().err

@@ -169,6 +169,7 @@ def atom(
     settings = {"relativistic": not nonrelativistic, **parse_options(option or [])}
     job = output.make_job(file, element, {name: value for name, value in given.items() if value is not None}, settings)
     job = output.change_settings(job, settings)
+    files.check_job(job)
     if pool:
         job = output.share_last_index(job)
     wanted = optimise or job.optimise is not None

@@ -75,12 +75,19 @@ class Files:
         pictures = [path for path in (self.plot, self.plot_optimisation) if path]
         check_outputs(self.json, self.export, pictures, self.log, file)
 
+    def check_job(self, job: AtomInput) -> None:
+        """Refuse a nucleus whose basis cannot be exported, before the calculation."""
+        charge = job.nucleus.charge
+        known = self.export is None or symbol_of_charge(charge) in ATOMIC_NUMBERS
+        require(known, f"a basis file needs an element; the charge {charge:g} has none")
+
     def write(self, job: AtomInput, result: AtomResult, optimum: Optimum | None, device: str) -> None:
-        """Write the files that are wanted."""
+        """Write the files that are wanted; nothing is written if the basis cannot be exported."""
+        basis = None if self.export is None else export_text(self.export, job, result, device, self.contraction)
         if self.json is not None:
             write_json(self.json, result_dict(job, result, optimum))
-        if self.export is not None:
-            export_basis(self.export, job, result, device, self.contraction)
+        if self.export is not None and basis is not None:
+            write_text(self.export, basis)
         if self.plot is not None:
             plot_spinors(self.plot, result, job.title)
         if self.plot_optimisation is not None and optimum is not None:
@@ -171,11 +178,10 @@ def print_result(console: Console, result: AtomResult) -> None:
     print_error(line)
 
 
-def export_basis(path: Path, job: AtomInput, result: AtomResult, device: str, contraction: Contraction | None) -> None:
-    """Write the basis of the job."""
+def export_text(path: Path, job: AtomInput, result: AtomResult, device: str, contraction: Contraction | None) -> str:
+    """Text of a file with the basis of the job."""
     symbol = symbol_of_charge(job.nucleus.charge)
-    require(symbol in ATOMIC_NUMBERS, f"a basis file needs an element; the charge {job.nucleus.charge:g} has none")
     text = f"{job.title}; energy {result.energy:.10f} Hartree"
     if isinstance(job.basis, WellTempered):
         text += f"\nwell-tempered, {job.basis.range_text()}, {', '.join(parameter_texts(job.basis))}"
-    write_text(path, basis_text(path, [element_table(symbol, job, contraction, device)], path.stem, text))
+    return basis_text(path, [element_table(symbol, job, contraction, device)], path.stem, text)

@@ -212,16 +212,24 @@ def write_results(
     export: Path | None,
     contraction: Contraction | None,
 ) -> None:
-    """Write the sets as JSON and as a basis file."""
+    """Write the sets as JSON and as a basis file; nothing is written if a set cannot be contracted."""
     good = {symbol: result for symbol, result in results.items() if not isinstance(result, Exception)}
+    basis = None if export is None or not good else _export_text(export, good, settings, contraction)
     if json is not None:
         sets = {symbol: {**asdict(result), "accurate": result.accurate} for symbol, result in good.items()}
         failed = {symbol: str(result) for symbol, result in results.items() if isinstance(result, Exception)}
         write_json(json, {"settings": asdict(settings), "elements": sets, "failed": failed})
-    if export is not None and good:
-        tables, lines = [], ["well-tempered sets"]
-        for symbol, result in good.items():
-            job = element_job(symbol, result.basis, settings.configurations.get(symbol), None, settings.nucleus)
-            tables.append(element_table(symbol, job, contraction, settings.backend))
-            lines.append(f"{symbol}: {result.basis.range_text()}, relative error {result.error:.1e}")
-        write_text(export, basis_text(export, tables, export.stem, "\n".join(lines)))
+    if export is not None and basis is not None:
+        write_text(export, basis)
+
+
+def _export_text(
+    path: Path, results: dict[str, SearchResult], settings: SearchSettings, contraction: Contraction | None
+) -> str:
+    """Text of a file with the sets of all elements."""
+    tables, lines = [], ["well-tempered sets"]
+    for symbol, result in results.items():
+        job = element_job(symbol, result.basis, settings.configurations.get(symbol), None, settings.nucleus)
+        tables.append(element_table(symbol, job, contraction, settings.backend))
+        lines.append(f"{symbol}: {result.basis.range_text()}, relative error {result.error:.1e}")
+    return basis_text(path, tables, path.stem, "\n".join(lines))
