@@ -8,6 +8,7 @@ import cuanto
 from cuanto.basis import Basis, auxiliary_basis, fitting_basis, library
 from cuanto.basis.auxiliary import _as_table
 from cuanto.basis.exchange import automatic_auxiliary
+from cuanto.basis.formats import parse_basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
 from cuanto.system import Molecule
@@ -150,6 +151,14 @@ def test_generated_set_equals_that_of_the_exchange(name: str, symbol: str) -> No
     theirs = [(s["angular_momentum"][0], float(s["exponents"][0])) for s in element["electron_shells"]]
     assert [s.l for s in ours.shells] == [l for l, _ in theirs]
     assert [s.exponents[0] for s in ours.shells] == pytest.approx([a for _, a in theirs], rel=1e-6)
+
+
+def test_an_exponent_twice_in_a_contraction_is_one_function() -> None:
+    twice, once = (
+        parse_basis(f"H S\n 5.0 0.1\n{rows}\n 0.2 1.0\nH P\n 0.7 1.0\n")["H"].shells
+        for rows in (" 1.0 0.25\n 1.0 0.5", " 1.0 0.75")
+    )
+    assert automatic_auxiliary("H", twice, "made here") == automatic_auxiliary("H", once, "made here")
 
 
 def test_another_molecule_is_refused() -> None:

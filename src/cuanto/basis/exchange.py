@@ -6,6 +6,7 @@ imported when first needed, because it is slow to import and basis files work wi
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -118,6 +119,7 @@ def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) 
     G. L. Stoychev, A. A. Auer, F. Neese, J. Chem. Theory Comput. 13, 554 (2017),
     doi:10.1021/acs.jctc.6b01041.
     """
+    shells = [_with_distinct_exponents(shell) for shell in shells]
     element = {"electron_shells": [shell_to_exchange(shell) for shell in shells], "references": []}
     orbital = {
         "elements": {str(ATOMIC_NUMBERS[symbol]): element},
@@ -126,3 +128,11 @@ def automatic_auxiliary(symbol: str, shells: Iterable[ShellTable], source: str) 
         "revision_description": "",
     }
     return tables_from_exchange(_package().manip.autoaux_basis(orbital), source)[symbol]
+
+
+def _with_distinct_exponents(shell: ShellTable) -> ShellTable:
+    """The same shell with the coefficients of equal exponents added, since the matrices of AutoAux must be regular."""
+    rows: dict[float, tuple[float, ...]] = {}
+    for a, row in zip(shell.exponents, shell.coefficients, strict=True):
+        rows[a] = tuple(map(sum, zip(rows[a], row, strict=True))) if a in rows else row
+    return replace(shell, exponents=tuple(rows), coefficients=tuple(rows.values()))
