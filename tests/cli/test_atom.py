@@ -402,6 +402,8 @@ def test_an_accuracy_that_is_not_reached_is_status_one(capsys: pytest.CaptureFix
         (("-e", "He", "--size", "1"), "size 1"),
         (("-e", "He", "--config", "Ne=1s2"), "Ne is not among the elements"),
         (("-e", "He", "--config", "1s2"), "write ELEMENT=VALUE"),
+        (("-e", "He", "--config", "He=[Ar]"), "[Ar] has 18 electrons, more than He can bind"),
+        (("-e", "He", "--config", "He=1s2", "--config", "he=1s1"), "--config he=1s1: he was given a second time"),
         (("-e", "He", "--reference", "He=2"), "give a negative energy"),
         (("-e", "Ce", "--threshold", "table", "--workers", "0"), "the table has no Ce"),
         (("-e", "He", "--scheduler", "tcp://x", "--workers", "2"), "leave out --workers"),

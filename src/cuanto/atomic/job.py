@@ -96,8 +96,15 @@ def _configuration(symbol: str, text: str | None, charge: int | None) -> Configu
     electrons, number = sum(subshells.values()), ATOMIC_NUMBERS[symbol]
     if charge is not None and electrons != number - charge:
         raise InputError(f"{text} has {electrons:g} electrons, {symbol} with charge {charge} has {number - charge}")
-    require(electrons < 2 * number + 1, f"{text} has {electrons:g} electrons, more than {symbol} can bind")
+    check_electrons(symbol, text, subshells)
     return subshells
+
+
+def check_electrons(symbol: str, text: str, subshells: Configuration) -> None:
+    """Refuse a configuration, written as `text`, with more electrons than an element can bind."""
+    electrons = sum(subshells.values())
+    bound = electrons < 2 * ATOMIC_NUMBERS[symbol] + 1
+    require(bound, f"{text} has {electrons:g} electrons, more than {symbol} can bind")
 
 
 def _basis(

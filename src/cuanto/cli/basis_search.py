@@ -78,10 +78,10 @@ def basis_search(
         size=size,
         scan=scan.value,
         nucleus=nucleus.value,
-        configurations=dict(optimisation.parse_pairs(config, "config", symbols)),
+        configurations=optimisation.parse_configurations(config, symbols),
         references={
             symbol: optimisation.parse_number(text, -1e6, 0, "reference", "a negative energy in Hartree")
-            for symbol, text in optimisation.parse_pairs(reference, "reference", symbols)
+            for symbol, text in optimisation.parse_pairs(reference, "reference", symbols).items()
         },
         method=choose_optimiser(optimiser, method),
         trust=TrustRegion(maxfun=max_evaluations),

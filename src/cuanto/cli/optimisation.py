@@ -12,9 +12,10 @@ from typing import Any
 
 from rich.console import Console
 
+from cuanto.atomic.configuration import parse_configuration
 from cuanto.atomic.export import Contraction, basis_text
 from cuanto.atomic.input import AtomInput, TrustRegion
-from cuanto.atomic.job import AtomEnergy, element_job, element_table, problem_of
+from cuanto.atomic.job import AtomEnergy, check_electrons, element_job, element_table, problem_of
 from cuanto.atomic.optimise import Evaluation, EvaluationLog, Optimum, optimise_basis, resolve_method
 from cuanto.atomic.report import parameter_texts, symbol_of_charge
 from cuanto.atomic.search import Progress, SearchSettings
@@ -147,13 +148,24 @@ def parse_number(text: str, low: float, high: float, option: str, advice: str) -
     return value
 
 
-def parse_pairs(given: Iterable[str] | None, option: str, symbols: list[str]) -> Iterable[tuple[str, str]]:
-    """ELEMENT=VALUE of a repeated option."""
+def parse_configurations(given: Iterable[str] | None, symbols: list[str]) -> dict[str, str]:
+    """Configurations by element, none with more electrons than the element can bind."""
+    found = parse_pairs(given, "config", symbols)
+    for symbol, text in found.items():
+        check_electrons(symbol, text, parse_configuration(text))
+    return found
+
+
+def parse_pairs(given: Iterable[str] | None, option: str, symbols: list[str]) -> dict[str, str]:
+    """ELEMENT=VALUE of a repeated option, one value for each element."""
+    found: dict[str, str] = {}
     for text in given or ():
         name, equals, value = (part.strip() for part in text.partition("="))
         require(name and equals and value, f"--{option} {text}: write ELEMENT=VALUE")
         require(symbol_of(name) in symbols, f"--{option} {text}: {name} is not among the elements of this search")
-        yield symbol_of(name), value
+        require(symbol_of(name) not in found, f"--{option} {text}: {name} was given a second time")
+        found[symbol_of(name)] = value
+    return found
 
 
 def _line(progress: Progress) -> str:
