@@ -285,8 +285,8 @@ class ScfOptions:
         ("auto", "none", "check", "follow"),
         "Check whether the energy is a minimum, and perhaps follow the unstable direction and converge again; auto: "
         "follow for atoms with open d or f shells, for restricted single points of molecules with such atoms, "
-        "where DIIS has failed, and in semiempirical methods for transition metals, lanthanides and noble gases (up to "
-        "2000 orbitals), otherwise none.",
+        "where DIIS has failed, and in semiempirical methods for open shells, transition metals, lanthanides and noble "
+        "gases (up to 2000 orbitals), otherwise none.",
     )
     search: str = choice(
         "auto",

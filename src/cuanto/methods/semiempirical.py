@@ -29,7 +29,7 @@ from cuanto.scf.occupations import choose_occupations
 from cuanto.scf.orthogonal import Frame
 from cuanto.scf.pseudodiagonalise import Pseudo
 from cuanto.scf.run import run_scf
-from cuanto.scf.stability import stability_note
+from cuanto.scf.stability import MANY_ROTATIONS, stability_note
 from cuanto.scf.state import State
 from cuanto.semiempirical import broken_symmetry, guess, properties
 from cuanto.semiempirical.constants import BOHR, DEBYE, HARTREE_IN_KCAL, RESCALE
@@ -89,11 +89,18 @@ class Semiempirical:
 
     @cached_property
     def scf(self) -> ScfOptions:
-        """The options, with automatic choices made."""
+        """The options, with automatic choices made; `stability` stays "auto" where unstable states are found by a quick
+        test, in open shells with few rotations."""
         if self.options.stability != "auto":
             return self.options
-        follow = self.layout.ambiguous and self.layout.orbitals <= MAX_STABILITY_ORBITALS and self.options.aufbau
-        return replace(self.options, stability="follow" if follow else "none")
+        orbitals = self.layout.orbitals
+        tested = self.options.aufbau and orbitals <= MAX_STABILITY_ORBITALS
+        if not tested or (self.spins == 1 and not self.layout.ambiguous):
+            return replace(self.options, stability="none")
+        electrons = self.layout.electrons(self.molecule.charge, self.molecule.multiplicity)
+        if self.layout.ambiguous or sum(n * (orbitals - n) for n in electrons) >= MANY_ROTATIONS:
+            return replace(self.options, stability="follow")
+        return self.options
 
     @cached_property
     def budget(self) -> Budget:
@@ -135,7 +142,7 @@ class Semiempirical:
         filled = electrons if self.spins == 2 else (sum(electrons),)
         options = self.scf
         occupations = choose_occupations(options, filled, self.layout.orbitals)
-        problem = Problem(terms, frame, occupations, False, self.timings)
+        problem = Problem(terms, frame, occupations, False, self.timings, suspect=options.stability == "auto")
         given = self.diagonaliser
         diagonaliser = choose_diagonaliser(options, frame) if given is None else given(frame)
         R_ax = positions([self.molecule])[0]
@@ -162,8 +169,10 @@ class Semiempirical:
         for state in run_scf(problem, begin, options, diagonaliser, criteria, frame.X_pm, known=known, done=done):
             if done and state.iteration == done + 1 and known is None:
                 state = replace(state, step="full")
-            settled = not (compare and state.converged and options.stability == "follow")
-            setup = (self.layout, R_ax, self.scf, diagonaliser, criteria, self.remarks)
+            settled = not (compare and state.converged and options.stability in ("auto", "follow"))
+            # The image of a state that was followed to a minimum is tested like it.
+            further = options if state.curvature is None else replace(options, stability="follow")
+            setup = (self.layout, R_ax, further, diagonaliser, criteria, self.remarks)
             yield from (state,) if settled else broken_symmetry.settle(state, problem, *setup)
 
     def _rotate(self, scf: Scf, begin: tuple[Any, Any]) -> Generator[State, None, State]:
