@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from cuanto import Molecule, energies
 from cuanto.backends.base import get_backend
 from cuanto.cli.main import app
 from cuanto.errors import InputError
+from cuanto.methods.semiempirical import Semiempirical
 from cuanto.methods.semiempirical_batch import semiempirical_energies
 from cuanto.semiempirical import batch
 from cuanto.semiempirical.constants import HARTREE_IN_KCAL
+from cuanto.units import BOHR_IN_ANGSTROM
 from nddo_cases import METHODS, molecule, molecule_of, reference, run, values
 
 
@@ -70,6 +73,31 @@ def test_unconverged_molecules_use_the_common_loop() -> None:
     found = energies([easy, hard, easy], "pm6", backend="cpu", workers=0)
     assert all(row.converged for row in found)
     assert found[1].heat_of_formation == pytest.approx(77.0095398, abs=1e-4)
+
+
+@pytest.mark.parametrize(("symbols", "distance"), [("LiLi", 4.0), ("NN", 4.8), ("FF", 4.8), ("CO", 3.8)])
+def test_stretched_molecules_have_the_states_of_single_calculations(symbols: str, distance: float) -> None:
+    """Alone from neutral atoms, Li2 would end 0.17 Hartree lower than with another one."""
+    names = re.findall("[A-Z][a-z]?", symbols)
+    both = [Molecule(names, [[0.0, 0.0, 0.0], [0.0, 0.0, R / BOHR_IN_ANGSTROM]]) for R in (distance, distance + 0.01)]
+    for mol, row in zip(both, energies(both, "pm6", backend="cpu", workers=0), strict=True):
+        assert row.converged and row.energy == pytest.approx(run(mol, "pm6").energy, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["C2H2", "C2H4", "O2"])
+def test_open_shells_of_a_batch_have_the_states_of_single_calculations(name: str) -> None:
+    mol = molecule(name)
+    both = [Molecule(mol.symbols, scale * mol.R_ax, multiplicity=3) for scale in (1.0, 1.01)]
+    for alone, row in zip(both, energies(both, "am1", backend="cpu", workers=0), strict=True):
+        assert row.converged and row.energy == pytest.approx(run(alone, "am1").energy, abs=1e-7)
+
+
+def test_ordinary_closed_shells_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Computing them one by one takes about ten times as long."""
+    monkeypatch.setattr(Semiempirical, "states", None)
+    for name in ("glycine", "phenol", "C2H2", "CH3SH"):
+        found = semiempirical_energies(displaced_copies(name, 4), "pm6", get_backend("cpu"))
+        assert all(result.converged for result in found)
 
 
 def test_states_that_are_not_aufbau_use_the_common_loop(monkeypatch: pytest.MonkeyPatch) -> None:

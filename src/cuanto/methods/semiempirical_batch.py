@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.log import Timings, logger
@@ -23,6 +25,13 @@ from cuanto.system import Molecule
 
 BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 """Options with which molecules can be computed together."""
+MIN_GAP = 0.1
+"""HOMO-LUMO gap, Hartree, below which a molecule is computed again, alone: a single calculation, which has further
+safeguards, may find another state."""
+MAX_ITERATIONS = {1: 18, 2: 15}
+"""Iterations of closed (1) and open (2) shells after which they are, too."""
+EARLY, EARLY_GAP = 6, {1: 0.3, 2: np.inf}
+"""Iterations below which they are if the gap is below a limit: symmetric molecules, perhaps at a saddle point."""
 
 
 def semiempirical_energies(
@@ -63,7 +72,8 @@ def semiempirical_energies(
 
 
 def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[SemiempiricalResult]:
-    """Molecules of one composition; those that do not converge together are computed one by one."""
+    """Molecules of one composition; those that do not converge together, or perhaps to another state than alone, are
+    computed one by one."""
     layout, options, backend = model.layout, model.options, model.backend
     electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
     tolerances = (options.energy_tolerance, options.gradient_tolerance)
@@ -72,12 +82,13 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
     slopes_bax = backend.to_host(solved.engine.gradient(solved.D_bspq)) if gradient else None
     D_bpq, eps_bsm = backend.to_host(solved.D_bspq.sum(axis=1)), backend.to_host(solved.eps_bsm)
     filled = (sum(electrons) // 2,) if model.spins == 1 else electrons
+    safe_b = solved.converged_b & ~_doubtful(solved.iterations_b, eps_bsm, filled)
     n_sm = np.array([(3.0 - model.spins) * (np.arange(layout.orbitals) < n) for n in filled])
     results = []
     for b, molecule in enumerate(molecules):
         alone = replace(model, molecule=molecule, timings=Timings())
-        if not solved.converged_b[b] or model.scf.stability != "none":
-            start = Density(solved.D_bspq[b], None) if solved.converged_b[b] else None
+        if not safe_b[b] or model.scf.stability != "none":
+            start = Density(solved.D_bspq[b], None) if safe_b[b] else None
             results.append(alone.run(start=start))
             continue
         correction, correction_ax = alone.corrections
@@ -97,3 +108,13 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
             vars(result)["gradient"] = (slopes_bax[b] + correction_ax) * RESCALE
         results.append(result)
     return results
+
+
+def _doubtful(iterations_b: NDArray[np.int64], eps_bsm: Array, filled: Sequence[int]) -> NDArray[np.bool_]:
+    """Mask of the molecules for which a single calculation may find another state."""
+    gaps_b = np.full(len(eps_bsm), np.inf)
+    for s, n in enumerate(filled):
+        if 0 < n < eps_bsm.shape[-1]:
+            gaps_b = np.minimum(gaps_b, eps_bsm[:, s, n] - eps_bsm[:, s, n - 1])
+    early_b = (iterations_b < EARLY) & (gaps_b < EARLY_GAP[len(filled)])
+    return early_b | (iterations_b > MAX_ITERATIONS[len(filled)]) | (gaps_b < MIN_GAP)
