@@ -71,6 +71,8 @@ def test_the_gap() -> None:
     assert found.gap == found.lumo[0] - found.homo[0] > 0
     cation = cuanto.energy(Molecule.from_string(XYZ, charge=1), "hf", "sto-3g", backend="cpu")
     assert cation.gap == min(cation.lumo) - max(cation.homo)
+    shared = cuanto.energy(Molecule.from_string(XYZ, charge=1), "rohf", "sto-3g", backend="cpu")
+    assert shared.gap == min(empty - full for empty, full in zip(shared.lumo, shared.homo, strict=True)) > 0.1
     assert cation.ideal_s_squared == 0.75 and abs(cation.s_squared - 0.75) < 0.01
 
 

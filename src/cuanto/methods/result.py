@@ -132,7 +132,13 @@ class Result:
 
     @property
     def gap(self) -> float:
-        """LUMO minus HOMO, of any spin, Hartree (infinity if one is missing)."""
+        """LUMO minus HOMO, of any spin, Hartree (infinity if one is missing).
+
+        If the spins share orbitals, within a spin: a singly occupied orbital is the HOMO of one and the LUMO of the
+        other.
+        """
+        if len(self.orbital_energies) < len(self.occupations):
+            return min(empty - full for empty, full in zip(self.lumo, self.homo, strict=True))
         return min(self.lumo) - max(self.homo)
 
     @property
