@@ -41,7 +41,7 @@ def energy(
     backend: str | Backend = "auto",
     precision: str = "double",
     grid: str | tuple[int, int] | Mapping[str, Any] | GridSettings | None = None,
-    max_memory: float | None = None,
+    max_memory: float | str | None = None,
     guess: str | os.PathLike[str] | Orbitals | Result = "sad",
     point_charges: Sequence[ArrayLike] | None = None,
     field: ArrayLike | None = None,
@@ -57,7 +57,7 @@ def energy(
     Coulomb matrix, `none` neither; `auto` is `jk` with exact exchange and `j` without.
     `precision`: double, mixed or single, for direct J and K and the integration of a functional.
     `grid`: a level, radial and angular points, or `GridSettings` (also as a dictionary); None means fine.
-    `max_memory`: limit for density fitting and stored integrals, bytes.
+    `max_memory`: limit for density fitting and stored integrals, bytes, or text such as "4GB".
     `guess`: `sad`, `core`, a result, or the path of one (JSON) or of a checkpoint.
     `point_charges`: charges (e) and positions (Bohr); `field`: Hartree/(e Bohr).
     `on_iteration`: called with every state. `options`: all other fields of `CalculationOptions` and `ScfOptions` in

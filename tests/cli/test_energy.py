@@ -25,11 +25,11 @@ from cuanto.cli.show import IterationTable, print_table
 from cuanto.errors import InputError
 from cuanto.files import write_text
 from cuanto.interfaces import qcschema
-from cuanto.interfaces.keywords import parse_size
 from cuanto.interfaces.qcschema import plain
 from cuanto.log import Timings, report_progress, step_listener
 from cuanto.scf.checkpoint import read_checkpoint
 from cuanto.scf.state import State
+from cuanto.system.text import parse_size
 from fitting_cases import DATA
 
 WATER = str(DATA / "geometries" / "water_01.xyz")

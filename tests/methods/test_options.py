@@ -20,6 +20,7 @@ from cuanto.batch import energies
 from cuanto.cli.main import run
 from cuanto.errors import InputError
 from cuanto.interfaces.keywords import checked_keywords, errors_about
+from cuanto.methods import Request
 from cuanto.options import OPTIONS, CalculationOptions, ScfOptions, changed_options
 from fitting_cases import DATA
 from paths import ROOT
@@ -127,6 +128,13 @@ def test_numpy_numbers_are_accepted() -> None:
     for wrong in (True, None, [1], "1"):
         with pytest.raises(InputError, match="max_iterations must be a number"):
             ScfOptions(max_iterations=wrong)
+
+
+def test_memory_may_be_text() -> None:
+    assert Request.of("He 0 0 0", "hf", max_memory="4GB").options.max_memory == 4 * 2**30
+    assert cuanto.energy("H 0 0 0; H 0 0 1", "pm6", max_memory="4GB", backend="cpu").converged
+    with pytest.raises(InputError, match="max_memory 'lots': give a size such as 4GB"):
+        cuanto.energy("He 0 0 0", "hf", max_memory="lots")
 
 
 def test_integers_beyond_the_range_of_floats_are_refused() -> None:

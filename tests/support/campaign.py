@@ -42,12 +42,13 @@ from cuanto.cli.main import INTERNAL_ERROR, run
 from cuanto.cli.run import read_job
 from cuanto.errors import CuantoError
 from cuanto.grid import GridSettings
-from cuanto.interfaces.keywords import checked_keywords, option_value, parse_size
+from cuanto.interfaces.keywords import checked_keywords, option_value
 from cuanto.interfaces.sources import Model, choose_model, safe_label, source_from_text
 from cuanto.journal import JsonLines
 from cuanto.methods.model import kind_of
 from cuanto.methods.request import Request
 from cuanto.motion.constraints import read_constraints
+from cuanto.system.text import parse_size
 
 LONGEST = 30
 """Seconds that an input may take."""

@@ -213,7 +213,8 @@ def given(flags: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Checked keywords of `cuanto.energy` from the flags that `with_options` added."""
-    from cuanto.interfaces.keywords import checked_keywords, option_value, parse_size
+    from cuanto.interfaces.keywords import checked_keywords, option_value
+    from cuanto.system.text import parse_size
 
     found = given(flags, flags.keys() & OPTIONS)
     for name, value in found.items():

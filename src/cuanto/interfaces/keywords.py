@@ -10,7 +10,7 @@ from typing import Any
 from cuanto.errors import InputError
 from cuanto.options import OPTIONS, ScfOptions, check_values, options_of, require_known
 from cuanto.semiempirical.diagonalisers import settings
-from cuanto.system.text import parse_real, quote
+from cuanto.system.text import parse_size, quote
 
 
 def checked_keywords(given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -75,14 +75,3 @@ def _check_point_charges(given: object, where: str) -> None:
     if not isinstance(given, list | tuple) or len(given) != 2 or not all(isinstance(x, list | tuple) for x in given):
         wanted = "two lists, charges (e) and positions (Bohr), such as [[0.5], [[0.0, 0.0, 4.0]]]"
         raise InputError(f"{where}: point_charges must be {wanted}, not {quote(given)}")
-
-
-def parse_size(size: object, what: str) -> float:
-    """Bytes of '4GB', '500 MiB', '1e9' or a number; units are powers of 1024."""
-    text = str(size).strip().lower()
-    digits = text.rstrip("b").rstrip("i").strip()
-    unit = digits[-1:] if digits[-1:] in ("k", "m", "g", "t") else ""
-    number = (parse_real(digits.removesuffix(unit).strip()) or 0.0) * 1024.0 ** " kmgt".index(unit or " ")
-    if isinstance(size, bool) or not 0 < number < float("inf"):
-        raise InputError(f"{what} {quote(size)}: give a size such as 4GB, 500MB or 2000000000")
-    return number

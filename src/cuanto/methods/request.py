@@ -32,6 +32,7 @@ from cuanto.scf.guess import GUESSES
 from cuanto.scf.state import Orbitals
 from cuanto.semiempirical.diagonalisers import settings
 from cuanto.system import Molecule
+from cuanto.system.text import parse_size
 from cuanto.terms import EXTERNAL_OPERATORS, Surroundings
 
 
@@ -114,6 +115,9 @@ def check(method: str, basis: object, given: Mapping[str, Any]) -> dict[str, Any
     calculation_options, scf_options = (
         {name: given[name] for name in options_of(group) if name in given} for group in (CalculationOptions, ScfOptions)
     )
+    if isinstance(size := calculation_options.get("max_memory"), str):
+        with errors_about_option("max_memory"):
+            calculation_options["max_memory"] = parse_size(size, "max_memory")
     options = CalculationOptions(**calculation_options)
     scf, diagonaliser = settings(scf_options) if kind == "semiempirical" else (ScfOptions(**scf_options), None)
     if method.lower() == "rohf" and scf.smearing:

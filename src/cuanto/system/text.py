@@ -43,6 +43,17 @@ def parse_real(text: str) -> float | None:
     return float(text.translate(str.maketrans("dD", "eE")))
 
 
+def parse_size(size: object, what: str) -> float:
+    """Bytes of '4GB', '500 MiB', '1e9' or a number; units are powers of 1024."""
+    text = str(size).strip().lower()
+    digits = text.rstrip("b").rstrip("i").strip()
+    unit = digits[-1:] if digits[-1:] in ("k", "m", "g", "t") else ""
+    number = (parse_real(digits.removesuffix(unit).strip()) or 0.0) * 1024.0 ** " kmgt".index(unit or " ")
+    if isinstance(size, bool) or not 0 < number < float("inf"):
+        raise InputError(f"{what} {quote(size)}: give a size such as 4GB, 500MB or 2000000000")
+    return number
+
+
 def parse_finite(text: str) -> float | None:
     """A real number that does not overflow, or None."""
     value = parse_real(text)
