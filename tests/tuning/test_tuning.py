@@ -47,6 +47,39 @@ def test_another_folder_replaces_the_files(tmp_path: Path) -> None:
     assert done.stdout.strip() == "{'cpu': 11, 'cuda': 11}"
 
 
+def run_with(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CUANTO_TUNING": str(folder)}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+
+
+def test_a_missing_file_is_the_shipped_one(tmp_path: Path) -> None:
+    content = json.loads((SOURCE / "tuning" / "cpu.json").read_text())
+    content["numbers"]["fitting.block_functions"]["value"] = 11
+    (tmp_path / "cpu.json").write_text(json.dumps(content))
+    done = run_with(tmp_path, "from cuanto import tuning; print(tuning.sizes('fitting.block_functions'))")
+    assert done.stdout.strip() == f"{{'cpu': 11, 'cuda': {tuning.size('cuda', 'fitting.block_functions')}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "is not a folder"),
+        ("{", "cannot read"),
+        ("[]", "has no table 'numbers'"),
+        ('{"numbers": {}, "md_over_hgp": {}}', "cpu.json has no valid entry"),
+    ],
+)
+def test_invalid_files_are_named_in_one_line(text: str | None, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tuning"
+    if text is not None:
+        folder.mkdir()
+        (folder / "cpu.json").write_text(text)
+    code = "from cuanto.cli.main import run; run(['energy', 'H 0 0 0; H 0 0 1', '-m', 'pm6', '-q'])"
+    done = run_with(folder, code)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "CUANTO_TUNING" in done.stderr and message in done.stderr
+
+
 def test_algorithm_follows_the_measured_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     bra, ket = Shells((2, 1)), Shells((3,))
     ratios = {class_name(bra, ket): [[1.0, 0.5], [9.0, 1.5]]}

@@ -3,17 +3,23 @@
 Tile and block sizes, thresholds between schedules, grain sizes, seconds per unit of work: none of them changes
 results. Every number has a description, the machine and date of its measurement, and the case of `tools/tune.py` that
 measures it; that command writes the files. `md_over_hgp` maps a class to [[primitive quartets, time of MD / time of
-HGP], ...]. $CUANTO_TUNING names a folder whose files are read instead.
+HGP], ...]. $CUANTO_TUNING names a folder whose files are read instead; if it has
+only one of them, the other is the shipped one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import resources
+from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from cuanto.errors import InputError, require
 
 LANGUAGES = ("cpu", "cuda")
 
@@ -21,20 +27,40 @@ LANGUAGES = ("cpu", "cuda")
 @cache
 def content(language: str) -> dict[str, Any]:
     """A whole file: `machine`, `numbers` and `md_over_hgp`."""
-    given = os.environ.get("CUANTO_TUNING")
-    folder = Path(given) if given else resources.files(__name__)
-    parsed: dict[str, Any] = json.loads((folder / f"{language}.json").read_text())
-    return parsed
+    name, given = f"{language}.json", os.environ.get("CUANTO_TUNING")
+    if given:
+        folder = Path(given)
+        require(folder.is_dir(), f"CUANTO_TUNING: {given!r} is not a folder: name one with tuning files, or unset it")
+        if (folder / name).exists():
+            return _read(folder / name)
+    shipped: dict[str, Any] = json.loads((resources.files(__name__) / name).read_text())
+    return shipped
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A file of the user, which has the parts of a tuning file."""
+    try:
+        parsed = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"CUANTO_TUNING: cannot read {str(path)!r}: {error}") from None
+    for part in ("numbers", "md_over_hgp"):
+        if not isinstance(parsed, dict) or not isinstance(parsed.get(part), dict):
+            raise InputError(f"CUANTO_TUNING: {str(path)!r} has no table {part!r}: write the file with tools/tune.py")
+    return dict(parsed)
 
 
 def number(language: str, name: str) -> float:
     """A number by its name, such as `grid.product_seconds`."""
-    return float(content(language)["numbers"][name]["value"])
+    with _errors_about(language, name):
+        value = float(content(language)["numbers"][name]["value"])
+        if not isfinite(value):
+            raise ValueError
+        return value
 
 
 def size(language: str, name: str) -> int:
     """A whole number by its name, such as `grid.block_points`."""
-    return int(content(language)["numbers"][name]["value"])
+    return int(number(language, name))
 
 
 def sizes(name: str) -> dict[str, int]:
@@ -44,4 +70,16 @@ def sizes(name: str) -> dict[str, int]:
 
 def md_over_hgp(language: str, class_name: str) -> list[tuple[float, float]]:
     """Primitive quartets and measured ratio of times of a class; empty where it was not measured."""
-    return [(float(count), float(ratio)) for count, ratio in content(language)["md_over_hgp"].get(class_name, ())]
+    with _errors_about(language, class_name):
+        measured = content(language)["md_over_hgp"].get(class_name, ())
+        return [(float(count), float(ratio)) for count, ratio in measured]
+
+
+@contextmanager
+def _errors_about(language: str, name: str) -> Iterator[None]:
+    """An entry that is missing or not a number is an error in the user's file."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        wrong = f"{language}.json has no valid entry {name!r}: write the file with tools/tune.py"
+        raise InputError(f"CUANTO_TUNING: {wrong}, or unset CUANTO_TUNING") from None
