@@ -164,5 +164,6 @@ def test_ghosts_cannot_move() -> None:
 def test_the_public_function_runs_a_few_steps() -> None:
     seen: list[int] = []
     result = cuanto.dynamics(WATER, "pm6", steps=2, on_step=lambda step, _: seen.append(step.number), backend="cpu")
+    assert "2 steps to 1 fs" in repr(result) and len(repr(result)) < 120
     assert seen == [0, 1, 2]
     assert result.molecule.symbols == WATER.symbols

@@ -92,13 +92,19 @@ class Step:
     iterations: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DynamicsResult:
     """A trajectory: its steps, the last geometry and velocities (Bohr/fs)."""
 
     steps: tuple[Step, ...]
     molecule: Molecule
     velocities: Array
+
+    def __repr__(self) -> str:
+        """One line: the steps would fill the screen of a notebook."""
+        last = self.steps[-1]
+        head = f"{type(self).__name__} {self.molecule.name or 'molecule'}: {last.number} steps"
+        return f"<{head} to {last.time:g} fs, {last.temperature:.0f} K, {last.potential:.9f} Hartree>"
 
     @property
     def drift(self) -> float | None:
