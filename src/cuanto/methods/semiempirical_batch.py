@@ -28,10 +28,10 @@ BATCH_OPTIONS = ("energy_tolerance", "gradient_tolerance")
 MIN_GAP = 0.1
 """HOMO-LUMO gap, Hartree, below which a molecule is computed again, alone: a single calculation, which has further
 safeguards, may find another state."""
-MAX_ITERATIONS = {1: 18, 2: 15}
-"""Iterations of closed (1) and open (2) shells after which they are, too."""
-EARLY, EARLY_GAP = 6, {1: 0.3, 2: np.inf}
-"""Iterations below which they are if the gap is below a limit: symmetric molecules, perhaps at a saddle point."""
+MAX_ITERATIONS = 18
+"""Iterations after which it is, too."""
+EARLY, EARLY_GAP = 6, 0.3
+"""Iterations below which it is if the gap (Hartree) is below this: symmetric molecules, perhaps at a saddle point."""
 
 
 def semiempirical_energies(
@@ -73,7 +73,9 @@ def semiempirical_energies(
 
 def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: bool) -> list[SemiempiricalResult]:
     """Molecules of one composition; those that do not converge together, or perhaps to another state than alone, are
-    computed one by one."""
+    computed one by one, and so are open shells: their tests of stability take as long as the rest."""
+    if model.spins == 2 and model.scf.stability != "none":
+        return [replace(model, molecule=molecule, timings=Timings()).run() for molecule in molecules]
     layout, options, backend = model.layout, model.options, model.backend
     electrons = layout.electrons(model.molecule.charge, model.molecule.multiplicity)
     tolerances = (options.energy_tolerance, options.gradient_tolerance)
@@ -116,5 +118,5 @@ def _doubtful(iterations_b: NDArray[np.int64], eps_bsm: Array, filled: Sequence[
     for s, n in enumerate(filled):
         if 0 < n < eps_bsm.shape[-1]:
             gaps_b = np.minimum(gaps_b, eps_bsm[:, s, n] - eps_bsm[:, s, n - 1])
-    early_b = (iterations_b < EARLY) & (gaps_b < EARLY_GAP[len(filled)])
-    return early_b | (iterations_b > MAX_ITERATIONS[len(filled)]) | (gaps_b < MIN_GAP)
+    early_b = (iterations_b < EARLY) & (gaps_b < EARLY_GAP)
+    return early_b | (iterations_b > MAX_ITERATIONS) | (gaps_b < MIN_GAP)
