@@ -266,7 +266,7 @@ def test_a_zwitterion_converges() -> None:
         ({"smearing": 0.1, "occupations": [[2] * 5]}, "exclude each other"),
         ({"precision": "half"}, "unknown precision 'half': choose double, mixed, single"),
         ({"fitting": "jk", "max_memory": 0}, "max_memory must be a positive number of bytes, not 0"),
-        ({"max_memory": "4GB"}, "max_memory must be a positive number of bytes, not '4GB'"),
+        ({"max_memory": "much"}, "max_memory 'much': give a size such as 4GB, 500MB or 2000000000"),
         ({"point_charges": [[1.0, 2.0]]}, "point_charges must be a pair"),
         ({"fitting": "k"}, "unknown fitting 'k': choose auto, none, j, jk"),
         ({"method": "casscf"}, "not implemented: casscf"),
