@@ -254,8 +254,8 @@ def _dipole(mole: Any, D_spq: Any, molecule: cuanto.Molecule) -> Any:
 
 
 def _gradient_difference(case: dict[str, Any], result: Any, field: Any, own_gradient: bool) -> float | None:
-    """From PySCF's gradient if it has one for such a case, else the derivative along a random direction, if there is
-    one.
+    """Largest difference from PySCF's gradient or, where it has none for such a case, of the slope along a random
+    direction from differences of energies; None for functionals whose energies jump.
 
     PySCF's gradient of fitted J with exact K, and of core potentials, is not that of its energy.
     """

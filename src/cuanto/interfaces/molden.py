@@ -88,8 +88,8 @@ def _orbital_sets(result: GaussianResult) -> Iterator[tuple[str, Array, Array, A
 
 
 def supported_kinds(basis: Basis) -> dict[int, bool]:
-    """Whether the functions of each angular momentum from d on are pure; an error for a basis that the format cannot
-    hold."""
+    """Angular momenta from d on, with True for pure functions and False for Cartesian ones; refuses a basis that the
+    format cannot hold."""
     kinds: dict[int, bool] = {}
     for shell in basis.shells:
         if shell.l > MAX_L:

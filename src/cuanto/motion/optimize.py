@@ -265,7 +265,7 @@ class Search:
         return end, False
 
     def _single_atom(self, surface: Surface, stage: str, criteria: Criteria) -> bool:
-        """Whether the gradient of the only atom, which geomeTRIC cannot move, is small."""
+        """Evaluate a molecule of one atom, which geomeTRIC cannot move; True if its gradient meets the criteria."""
         energy, gradient_ax = self._recorder.evaluate(surface, self.molecule.R_ax)
         point = Point(self.molecule.R_ax, energy, gradient_ax, gradient_ax, np.zeros_like(gradient_ax))
         return all(self._step(1, point, float("nan"), stage, criteria).met)

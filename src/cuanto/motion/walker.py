@@ -298,7 +298,7 @@ def _derivatives(primitives: Sequence[Any], R_ax: Array) -> Array:
 
 
 def _are_independent(rows: Array) -> bool:
-    """Whether a considerable part of every row is orthogonal to all rows before it."""
+    """True if at least `MIN_INDEPENDENT` of every row is orthogonal to all rows before it."""
     independent = np.abs(np.diag(np.linalg.qr(rows.T)[1]))
     enough = len(rows) <= rows.shape[1] and independent >= MIN_INDEPENDENT * np.linalg.norm(rows, axis=1)
     return bool(np.all(enough))
