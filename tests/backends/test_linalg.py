@@ -96,6 +96,16 @@ def test_products_of_matrices_and_stacks(backend: Any, shapes: tuple[tuple[int, 
         assert np.abs(backend.to_host(found) - left @ right).max() < 1e-12
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_products_are_added_to_parts_of_rows(backend: Any, count: int) -> None:
+    rng = np.random.default_rng(6)
+    A, B_k, C_k = (rng.normal(size=shape) for shape in ((5, 40), (count, 40, 7), (count + 2, 5, 20)))
+    C_on = backend.to_device(C_k)
+    backend.linalg.add_products(backend.to_device(A), backend.to_device(B_k), C_on[1:-1, :, 4:11])
+    C_k[1:-1, :, 4:11] += A @ B_k
+    np.testing.assert_allclose(backend.to_host(C_on), C_k, rtol=0.0, atol=1e-13)
+
+
 @pytest.mark.parametrize("kind, limit", [(np.float64, 1e-12), (np.float32, 1e-3)])
 def test_products_with_the_transpose(backend: Any, kind: type, limit: float) -> None:
     """The host computes half of them; tiles in single precision are larger."""

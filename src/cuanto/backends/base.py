@@ -61,6 +61,9 @@ class Linalg(Protocol):
     def product(self, A: Any, B: Any) -> Any:
         """A B of two matrices, or of stacks of them."""
 
+    def add_products(self, A: Any, B_k: Any, C_k: Any) -> None:
+        """Add A B_k to every matrix of the stack C, whose rows may be parts of longer ones."""
+
     def gram(self, X: Any) -> Any:
         """X X^T"""
 

@@ -38,6 +38,9 @@ class Library(Protocol):
     def eigh(self, A: Any) -> tuple[Any, Any]:
         """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, or of a stack of them."""
 
+    def add_products(self, A: Any, B_k: Any, C_k: Any) -> None:
+        """Add A B_k to every matrix of the stack C, whose rows may be parts of longer ones."""
+
     def lower_gram(self, A: Any) -> Any:
         """A A^T of a matrix, its lower triangle only."""
 
@@ -72,6 +75,10 @@ class DeviceLinalg:
     def product(self, A: Any, B: Any) -> Any:
         """Multiply by the array library."""
         return A @ B
+
+    def add_products(self, A: Any, B_k: Any, C_k: Any) -> None:
+        """Add in the library's product, without workspace."""
+        self._library.add_products(A, B_k, C_k)
 
     def gram(self, X: Any) -> Any:
         """Compute a large matrix by panels of rows of its lower half and mirror it."""

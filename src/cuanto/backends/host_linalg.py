@@ -83,6 +83,10 @@ class HostLinalg:
         A_k, B_k = ([x] * count if x.ndim == 2 else x for x in (A, B))
         return self._tiles(A_k, B_k, lower=False)
 
+    def add_products(self, A: Array, B_k: Array, C_k: Array) -> None:
+        """Multiply, then add."""
+        C_k += self.product(A, B_k)
+
     def gram(self, X: Array) -> Array:
         """Compute tiles of the lower half and mirror them."""
         if 1.0 * X.size * len(X) < SMALL_PRODUCT:

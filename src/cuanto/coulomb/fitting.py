@@ -274,10 +274,9 @@ def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
 
 
 def packed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
-    """Bytes of packed rows, with the places of all rows, and the rows that are copied together. A column of X counts
-    with its part for a group of functions, which is added to it."""
+    """Bytes of packed rows, with the places of all rows, and the rows that are copied together."""
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
-    sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, n + 1 + parts.widest)
+    sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, n + 1)
     places = 2 * parts.places + naux * parts.gathered_rows
     work = 8 * min(linalg.solved_rows, 2 * sum(parts.rows)) * naux
     seconds = _pass_seconds(GATHERING * len(parts.groups), (READ_SECONDS + COPY_SECONDS) * 8 * parts.places * naux)

@@ -54,16 +54,14 @@ class Group(NamedTuple):
     q: Ints
 
 
-def group_functions(partners: Sequence[Ints], most_rows: int, most_functions: int) -> list[Group]:
-    """Groups of at most `most_functions` consecutive functions with the same partners, or with at most `most_rows` rows
-    together."""
+def group_functions(partners: Sequence[Ints], most_rows: int) -> list[Group]:
+    """Groups of consecutive functions with the same partners, or with at most `most_rows` rows together."""
     groups: list[Group] = []
     used = 0  # rows of the last group that are not empty
     for p, mine in enumerate(partners):
         if not len(mine):
             continue
-        room = groups and p - groups[-1].first < most_functions
-        wider = _add_function(groups[-1], p, mine, most_rows, used) if room else None
+        wider = _add_function(groups[-1], p, mine, most_rows, used) if groups else None
         if wider is None:
             groups.append(Group(p, p + 1, mine))
             used = len(mine)
@@ -106,17 +104,12 @@ class PairParts:
     @cached_property
     def groups(self) -> list[Group]:
         """Functions whose rows are copied together if all parts are stored."""
-        return group_functions(self.partners.q, self._most_rows, len(self.part_p))
+        return group_functions(self.partners.q, self._most_rows)
 
     @property
     def places(self) -> int:
         """Rows of all groups, with empty ones."""
         return sum((group.last - group.first) * len(group.q) for group in self.groups)
-
-    @property
-    def widest(self) -> int:
-        """Largest number of functions of a group, also if some parts are recomputed."""
-        return max(group.last - group.first for group in self.groups)
 
     @property
     def gathered_rows(self) -> int:
@@ -137,7 +130,7 @@ class PairParts:
         p, q = p[selected], q[selected]
         keys = (p * n + q)[p >= q]  # ascending, because p and the partners of each p are
         starts, put = range_starts(np.bincount(p, minlength=n)), backend.to_device
-        found = group_functions([q[starts[k] : starts[k + 1]] for k in range(n)], self._most_rows, self.widest)
+        found = group_functions([q[starts[k] : starts[k + 1]] for k in range(n)], self._most_rows)
         rows = [_rows_of_group(group, keys, n) for group in found]
         row, partner = put(np.concatenate(rows)), put(np.concatenate([group.q for group in found]))
         at, begin = range_starts([len(some) for some in rows]), range_starts([len(group.q) for group in found])
@@ -277,18 +270,18 @@ class PackedRows(FittedTensor):
 
     def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
         """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""
-        matmul = self.backend.xp.matmul
+        matmul, add_products = self.backend.xp.matmul, self.backend.linalg.add_products
         B_pqP: Any = None
         for first, last, row, q in pairs.groups:
             del B_pqP  # otherwise its memory would be kept if the next group needs more
             B_pqP, C_iq_near = self._gather(B_rP, row), C_iq.take(q, axis=1)
-            if last - first > 1:
-                B_pqP = B_pqP.reshape(last - first, -1, B_pqP.shape[1])
-            X = X_piP[first:last] if last - first > 1 else X_piP[first]  # faster than a batch of one
+            B_pqP = B_pqP.reshape(last - first, -1, B_pqP.shape[1])
             if add:
-                X += matmul(C_iq_near, B_pqP)
+                add_products(C_iq_near, B_pqP, X_piP[first:last])
+            elif last - first > 1:
+                matmul(C_iq_near, B_pqP, out=X_piP[first:last])
             else:
-                matmul(C_iq_near, B_pqP, out=X)
+                matmul(C_iq_near, B_pqP[0], out=X_piP[first])  # faster than a batch of one
 
     def _gather(self, B_rP: Any, row: Any) -> Any:
         """Copy rows together; as complex numbers if possible, because fewer numbers take less time."""

@@ -20,6 +20,18 @@ class CudaLibrary:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
 
+    def add_products(self, A: Any, B_k: Any, C_k: Any) -> None:
+        """C_k += A B_k of stacks; A and B are contiguous, C has contiguous rows."""
+        from cupy_backends.cuda.libs import cublas
+
+        one, handle = np.ones(1), self._cupy.cuda.device.get_cublas_handle()
+        (count, inner, columns), (stack, row, _) = B_k.shape, (stride // C_k.itemsize for stride in C_k.strides)
+        # C_k^T += B_k^T A^T: CUDA stores columns, CuPy rows
+        sizes = (cublas.CUBLAS_OP_N, cublas.CUBLAS_OP_N, columns, len(A), inner)
+        factors = (B_k.data.ptr, columns, inner * columns, A.data.ptr, inner, 0)
+        scale = one.ctypes.data
+        cublas.dgemmStridedBatched(handle, *sizes, scale, *factors, scale, C_k.data.ptr, row, stack, count)
+
     def lower_gram(self, A: Any) -> Any:
         """A A^T, its lower triangle only."""
         from cupy import cublas

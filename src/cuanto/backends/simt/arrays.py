@@ -166,6 +166,10 @@ class DeviceModule:
 class SimtLibrary:
     """Functions of CUDA's libraries; upper triangles that they leave undefined are NaN."""
 
+    def add_products(self, A: DeviceArray, B_k: DeviceArray, C_k: DeviceArray) -> None:
+        """C_k += A B_k of stacks."""
+        _unwrap(C_k)[...] += _unwrap(A) @ _unwrap(B_k)
+
     def lower_gram(self, A: DeviceArray) -> DeviceArray:
         """A A^T, its lower triangle only."""
         G = _unwrap(A @ A.T)
