@@ -436,7 +436,7 @@ def test_rows_of_functions_where_blocks_do_not_fit_on_a_device(name: str, monkey
 
 @pytest.mark.parametrize("device", ["cpu", "device", "direct", "packed", "recomputed"])
 def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """x = B D, J = B x, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order of `order`."""
+    """J = B B D, X = B C and K = X X^T, with (pq|rt) = B B^T; X in portions, in the order of `order`."""
     basis, aux = bases("water_01")
     C_spi, D_spq = random_orbitals(basis.nbf, 5)
     budget = smallest_budget(basis, aux, "jk") if device == "direct" else None
@@ -447,7 +447,7 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
         parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"], aux.nbf)
         three_centre = ThreeCentre(basis, aux, Device())
         sizes = recomputed_sizes(three_centre, packed_sizes(three_centre, parts))
-        budget = budget_of(replace(sizes, engine=fitting.direct_fit_bytes(basis, aux, Device())).minimum, Device())
+        budget = budget_of(replace(sizes, engine=fitting.engine_bytes(three_centre, True)).minimum, Device())
     fitted = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
     assert isinstance(fitted.tensor, PackedRows) == packed and (fitted.plan.mode == "in-core") == (budget is None)
     metric, put, get = (
@@ -457,8 +457,9 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
     )
     B_pqP = integrals.eri_3c(basis, aux, backend="cpu") @ get(metric.inverse).T
     x_sP = np.einsum("pqP,spq->sP", B_pqP, D_spq)
-    close(fitted.tensor.fit(put(D_spq)), x_sP, fitted, DIRECT)
-    close(fitted.tensor.potential(put(x_sP)), np.einsum("pqP,sP->spq", B_pqP, x_sP), fitted, DIRECT)
+    found = fitted.tensor.fit(put(D_spq))
+    close(fitted.tensor.coefficients(found), x_sP @ get(metric.inverse), fitted, DIRECT)
+    close(fitted.tensor.potential(found), np.einsum("pqP,sP->spq", B_pqP, x_sP), fitted, DIRECT)
     fitted.tensor.columns = 2
     portion_X = [get(X_ipP).copy() for X_ipP in fitted.tensor.half_transform(put(C_spi[0]))]
     assert [len(X_ipP) for X_ipP in portion_X] == [2, 2, 1]

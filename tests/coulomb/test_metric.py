@@ -75,6 +75,22 @@ def test_solves(n: int, device: Any) -> None:
     np.testing.assert_allclose(half @ half.T, rows @ np.linalg.solve(V, rows.T), rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("device", [CpuBackend, Device])
+def test_the_residual_corrects_solves(device: Any) -> None:
+    """The Coulomb energy, half of c x, is then exact to rounding."""
+    backend, water = device(), molecule("water_04")
+    basis, aux = Basis("def2-svp", water), Basis("def2-universal-jkfit", water)
+    V, x = integrals.eri_2c(aux), np.einsum("ppP->P", integrals.eri_3c(basis, aux))[None]
+    exact = np.linalg.solve(V, x.T).T.astype(np.longdouble)
+    for _ in range(4):
+        exact += np.linalg.solve(V, (x - exact @ V.astype(np.longdouble)).astype(float).T).T
+    error = {}
+    for keep in (False, True):
+        solved = FittingMetric(backend.to_device(V.copy()), backend, keep=keep).solve(backend.to_device(x))
+        error[keep] = abs(float(((backend.to_host(solved) - exact) * x).sum() / (exact * x).sum()))
+    assert error[True] < 5e-15 and error[True] < 0.2 * error[False]
+
+
 def test_rows_anywhere_in_memory() -> None:
     V, rows = positive(30), np.random.default_rng(1).normal(size=(7, 30))
     metric = FittingMetric(V, CpuBackend())

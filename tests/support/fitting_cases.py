@@ -47,7 +47,7 @@ def smallest_budget(basis: Basis, aux: Basis, kind: str, omega: float | None = N
     """Bytes needed by a fit on the CPU that stores no integrals."""
     three_centre = ThreeCentre(basis, aux, get_backend("cpu"), omega)
     layout = make_layout(basis, triangle=kind == "j", functions=fitting.SCHEDULES["cpu"].functions)
-    engine = fitting.direct_fit_bytes(basis, aux, three_centre.backend)
+    engine = fitting.engine_bytes(three_centre, exchange=kind == "jk")
     return budget_of(replace(fitting.block_sizes(three_centre, layout), engine=engine).minimum)
 
 

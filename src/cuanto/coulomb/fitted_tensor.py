@@ -39,10 +39,10 @@ class ThreeCentre:
     omega: float | None = None
     pairs: Sequence[BraBatch] | None = None
 
-    def metric(self) -> FittingMetric:
-        """(P|Q), factorised."""
+    def metric(self, keep: bool = False) -> FittingMetric:
+        """(P|Q), factorised, and kept as well if wanted."""
         V_PQ = eri_2c(self.aux, backend=self.backend, omega=self.omega)
-        return FittingMetric(V_PQ, self.backend, attenuated=self.omega is not None)
+        return FittingMetric(V_PQ, self.backend, self.omega is not None, keep)
 
     def kets(self) -> list[KetBatch]:
         """All fitting functions."""
@@ -86,13 +86,16 @@ class FittedTensor(Protocol):
     order: Ints
 
     def fit(self, D_spq: Any) -> Any:
-        """x_sP = sum_pq B_pqP D_spq of symmetric densities; x M^-1 are the coefficients of the fitted densities."""
-        x_sP = self.sums.fit(D_spq)
-        return self.metric.half_solve(x_sP) if self.sums.raw else x_sP
+        """x_sP = sum_pq B_pqP D_spq of symmetric densities, or with (pq|P) if the sums are `raw`."""
+        return self.sums.fit(D_spq)
+
+    def coefficients(self, x_sP: Any) -> Any:
+        """Coefficients of the fitted densities, from `fit`."""
+        return self.metric.solve(x_sP) if self.sums.raw else self.metric.back_solve(x_sP)
 
     def potential(self, x_sP: Any) -> Any:
-        """J_spq = sum_P B_pqP x_sP"""
-        return self.sums.potential(self.metric.back_solve(x_sP) if self.sums.raw else x_sP)
+        """J_spq of the fitted densities, from `fit`."""
+        return self.sums.potential(self.coefficients(x_sP) if self.sums.raw else x_sP)
 
     def half_transform(self, C_pi: Any) -> Iterator[Any]:
         """Yield X_ipP = sum_q B_pqP C_qi for `columns` orbitals at a time, in memory that the next ones overwrite."""

@@ -92,7 +92,7 @@ class FittedJK(JKBuilder):
             budget.reserve(name, self.plan.expected)
         logger.info("density fitting: %s; %s, %d orbitals at once", self.plan, choice.storage, self.plan.columns)
         with self.timings.measure("metric"):
-            metric = integrals.metric()
+            metric = integrals.metric(keep=kind == "j" or self.plan.mode != "in-core")
         self.metric: MetricReport = metric.report
         logger.info("fitting metric: %s", self.metric)
         self.tensor: FittedTensor = make_tensor(integrals, metric, choice, self.timings)
@@ -124,23 +124,23 @@ class FittedJK(JKBuilder):
         return electronic_gradient(self.basis, D_pq, self._fitted_density(D_pq), self.backend, self.omega)
 
     def _fitted_density(self, D_pq: Any) -> Sources:
-        return Sources(fit=(self.aux, self._metric().back_solve(self.tensor.fit(D_pq[None]))[0]))
+        self._check_metric()
+        return Sources(fit=(self.aux, self.tensor.coefficients(self.tensor.fit(D_pq[None]))[0]))
 
     def exchange_gradient(self, D_spq: Any, C_spi: Any | None) -> Array:
         """Gradient of K, from orbitals times the square roots of their occupations."""
         if C_spi is None:
             raise InputError("the gradient of fitted exchange needs orbitals")
-        metric = self._metric()
+        self._check_metric()
         factor = -0.25 if len(C_spi) == 1 else -0.5
-        return factor * fitted_exchange_gradient(self.tensor, metric, C_spi, self.budget)
+        return factor * fitted_exchange_gradient(self.tensor, self.tensor.metric, C_spi, self.budget)
 
-    def _metric(self) -> FittingMetric:
-        """The factorised metric; an error if eigenvalues were raised. Functions that were left out have no forces."""
+    def _check_metric(self) -> None:
+        """Refuse a gradient if eigenvalues were raised. Functions that were left out have no forces."""
         if self.metric.raised:
             raise InputError(
                 f"no gradient: the fitting basis is nearly linearly dependent ({self.metric}); use fitting='none'"
             )
-        return self.tensor.metric
 
     def notes(self) -> Sequence[str]:
         """The memory plan, and the treatment of a nearly singular metric."""
@@ -223,7 +223,7 @@ def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: Advi
         return min(plans, key=lambda plan: plan.memory.seconds)
     partial = schedule.partial if exchange else "blocks"
     sizes = found.get(partial) or block_sizes(integrals, layout)
-    engine = direct_fit_bytes(basis, integrals.aux, integrals.backend)
+    engine = engine_bytes(integrals, exchange)
     if parts is None:
         plan = make_plan(replace(sizes, engine=engine), limit, advice)
     else:
@@ -256,14 +256,25 @@ def _storage_sizes(
     return block_sizes(integrals, layout) if partners is None else row_sizes(integrals, partners)
 
 
+def engine_bytes(integrals: ThreeCentre, exchange: bool) -> int:
+    """Bytes of the J engine, and of the metric, which is kept for its solves; `block_sizes` counts it for J alone."""
+    metric = 8 * integrals.aux.nbf**2 if exchange else 0
+    return metric + direct_fit_bytes(integrals.basis, integrals.aux, integrals.backend)
+
+
 def block_sizes(integrals: ThreeCentre, layout: Layout) -> Sizes:
-    """Bytes of integrals in blocks. A column of X counts with the copies that a device needs to reorder it, and with
-    its parts for a block and for a slice."""
+    """Bytes of integrals in blocks; for J alone also of the metric, which is kept for its solves.
+
+    A column of X counts with the copies that a device needs to reorder it, and with its parts for a block and for a
+    slice.
+    """
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     rows = tuple(block.rows for block in layout.blocks)
     column = linalg.stack_copies * n + 2 * max(block.functions for block in layout.blocks)
     sizes = _sizes(integrals, rows, naux, 0 if layout.triangle else column)
-    return replace(sizes, pass_seconds=_pass_seconds(len(rows), READ_SECONDS * sum(sizes.blocks)))
+    metric = 8 * naux**2 if layout.triangle else 0
+    seconds = _pass_seconds(len(rows), READ_SECONDS * sum(sizes.blocks))
+    return replace(sizes, fixed=sizes.fixed + metric, pass_seconds=seconds)
 
 
 def row_sizes(integrals: ThreeCentre, partners: Partners) -> Sizes:
