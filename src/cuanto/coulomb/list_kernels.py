@@ -55,6 +55,17 @@ class ListLaunch:
     scratch: int = 0
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is known of a class without its lists: its description, a key that equal classes share, its straight-line
+    kernel if it has one, and whether to wait for that."""
+
+    job: Job
+    key: tuple[Any, ...]
+    straight: Program | None
+    wait: bool
+
+
 class ListKernels:
     """Chooses kernels for lists of quartets in numbers of one type.
 
@@ -65,6 +76,7 @@ class ListKernels:
         self.backend, self.algorithm, self.real, self.room = backend, algorithm, real, room
         self.name = real_name(real)
         self._tables = GroupTables(backend.to_device)
+        self._choices: dict[tuple[PairClass, PairClass], Choice] = {}
         self._straight: dict[Any, tuple[Program | None, bool]] = {}
         self._general: dict[Any, ListLaunch] = {}
         self.expanded = 0
@@ -79,15 +91,15 @@ class ListKernels:
 
     def __call__(self, bra: DevicePairs, ket: DevicePairs, items: int, general: bool = False) -> ListLaunch:
         """The launch for at most `items` quartets; by the `general` kernel even if the class has another one."""
-        job, schedule = self._job(bra.host, ket.host), self.backend.traits.schedule
-        key, straight, wait = self._request(job, bra.host.longest_bra, ket.host.longest_ket)
-        if straight is not None and (schedule == "thread" or (not general and _is_used(straight, wait))):
+        choice, schedule = self._choose(bra.host, ket.host), self.backend.traits.schedule
+        straight = choice.straight
+        if straight is not None and (schedule == "thread" or (not general and _is_used(straight, choice.wait))):
             return ListLaunch(straight, blocks_for(self.backend, items, LIST_THREADS), 0, {})
         if schedule == "group" or not (self._expand(bra, "bra") and self._expand(ket, "ket")):
-            return self._groups(job, items)
-        if key not in self._general:
-            self._general[key] = self._blocks(job, ket.host.longest_ket)
-        blocks, launch = blocks_for(self.backend, items, 1), self._general[key]
+            return self._groups(choice.job, items)
+        if choice.key not in self._general:
+            self._general[choice.key] = self._blocks(choice.job, ket.host.longest_ket)
+        blocks, launch = blocks_for(self.backend, items, 1), self._general[choice.key]
         arguments = {**launch.arguments, "bra_expansion": bra.expansions["bra"]}
         arguments["ket_expansion"] = ket.expansions["ket"]
         return replace(launch, blocks=blocks, arguments=arguments, scratch=blocks * arguments["scratch_stride"])
@@ -96,14 +108,18 @@ class ListKernels:
         """Start compiling the kernels of all combinations of pairs."""
         for y, ket in enumerate(pairs):
             for bra in pairs[: y + 1]:
-                self._request(self._job(bra, ket), bra.longest_bra, ket.longest_ket)
+                self._choose(bra, ket)
 
-    def _request(self, job: Job, longest_bra: int, longest_ket: int) -> tuple[Any, Program | None, bool]:
-        """Key of a class, its straight-line kernel, and whether it is worth waiting for."""
-        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, longest_bra, longest_ket)
+    def _choose(self, bra: PairClass, ket: PairClass) -> Choice:
+        """The choice for two pairs, which is made once."""
+        if (known := self._choices.get((bra, ket))) is not None:
+            return known
+        job, longest = self._job(bra, ket), (bra.longest_bra, ket.longest_ket)
+        key = (job.bra, job.ket, job.algorithm, job.columns, job.bras, job.kets, *longest)
         if key not in self._straight:
-            self._straight[key] = self._straight_program(job, longest_bra, longest_ket)
-        return key, *self._straight[key]
+            self._straight[key] = self._straight_program(job, *longest)
+        choice = self._choices[bra, ket] = Choice(job, key, *self._straight[key])
+        return choice
 
     def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
         """The classes of all combinations of pairs."""

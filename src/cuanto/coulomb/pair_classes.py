@@ -29,7 +29,7 @@ GROWTH = 0.3
 """Exponent of the double factorial with which sizes of high powers are right within a factor of three."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairClass:
     """Pairs of one class; that of a shell with itself has a factor 1/2, since transposes of quartets are added too.
 
