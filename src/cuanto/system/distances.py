@@ -17,7 +17,10 @@ def nearest_neighbours(R_ax: Array) -> tuple[Array, Ints]:
         r_ak, neighbour_ak = cKDTree(R_ax).query(R_ax, k=2)
         other_a = (neighbour_ak[:, 0] == atoms).astype(int)  # atoms at the same position may come in any order
         return r_ak[:, 1], neighbour_ak[atoms, other_a]
-    r_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)
-    np.fill_diagonal(r_ab, np.inf)
-    neighbour_a = np.argmin(r_ab, axis=1)
-    return r_ab[atoms, neighbour_a], neighbour_a
+    square_ab = np.zeros((len(atoms), len(atoms)))
+    for x_a in R_ax.T:  # one coordinate at a time takes a third of the time of `norm`
+        x_ab = x_a[:, None] - x_a
+        square_ab += np.multiply(x_ab, x_ab, out=x_ab)
+    np.fill_diagonal(square_ab, np.inf)
+    neighbour_a = np.argmin(square_ab, axis=1)
+    return np.linalg.norm(R_ax - R_ax[neighbour_a], axis=1), neighbour_a
