@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from cuanto import tuning
 from cuanto.backends import cache as disk
 from cuanto.backends import programs, tables
 from cuanto.backends.programs import ClassTables, class_cost, class_tables, load_or_make_source, tables_path
-from cuanto.kernels.build import cost_of, integrals_of, programs_of
+from cuanto.kernels.build import cost_of, integrals_of, make_integrals, programs_of
 from cuanto.kernels.spec import KernelSpec, Shells
 
 LARGE = ("coulomb", Shells((2, 2)), Shells((2, 2)), "hgp")
@@ -27,8 +28,9 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def forget() -> None:
     """Clear all caches, as in a new process."""
-    for function in (class_tables, class_cost, programs._graphs):
+    for function in (class_tables, class_cost):
         function.cache_clear()
+    programs.GRAPHS.clear()
 
 
 def assert_same(found: ClassTables, levels: bool) -> None:
@@ -46,6 +48,28 @@ def stored(folder: Path) -> list[Path]:
     """Files of the cache, when they are written."""
     disk.flush()
     return list(folder.iterdir())
+
+
+def test_graphs_are_made_once_for_costs_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs of all classes are needed first, to choose kernels; the oldest graphs are dropped beyond a size."""
+    made = []
+
+    def counted(*class_: Any) -> Any:
+        made.append(class_)
+        return make_integrals(*class_)
+
+    monkeypatch.setattr(programs, "make_integrals", counted)
+    classes = [("coulomb", Shells((a, 0)), Shells((b, 0)), "hgp") for a in (1, 2) for b in (1, 2)]
+    for class_ in classes:
+        class_cost(*class_)
+    for class_ in classes:
+        class_tables(*class_, False)
+    assert made == classes
+    forget()
+    monkeypatch.setattr(programs, "KEPT_OPERATIONS", class_cost(*classes[-1]).text_operations)
+    class_cost(*classes[0])
+    class_tables(*classes[-1], False)
+    assert made[len(classes) :] == [classes[-1], classes[0], classes[-1]]
 
 
 def forbidden(*_: object) -> None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 
 from cuanto import tuning
 from cuanto.backends import cache as disk
+from cuanto.backends.base import Class
 from cuanto.kernels.build import Programs, make_integrals, make_programs, source_of
 from cuanto.kernels.cost import Cost, StageCost, cost
 from cuanto.kernels.ir import Integrals
@@ -32,6 +34,8 @@ from cuanto.kernels.text import Source
 WORTH_KEEPING = 10_000
 """Bytes of tables above which loading is faster than generating them."""
 STAGES = ("primitive", "ket", "bra")
+KEPT_OPERATIONS = 50_000
+"""Operations in all graphs that are kept, 100 to 250 bytes each."""
 
 T = TypeVar("T")
 
@@ -65,7 +69,7 @@ def class_tables(operator: str, bra: Shells, ket: Shells, algorithm: str, levels
             count = loop_cost(integrals, bra, ket)
             programs = (loop_program(bra, ket), *make_programs(integrals, operator, ket, levels)[1:])
         else:
-            integrals, count = _graphs(operator, bra, ket, algorithm)
+            integrals, count = GRAPHS((operator, bra, ket, algorithm))
             programs = make_programs(integrals, operator, ket, levels)
         found = ClassTables(programs, count, integrals.width, integrals.middle, integrals.bra_functions)
         if sum(program.table.nbytes for program in programs) > WORTH_KEEPING:
@@ -83,7 +87,7 @@ def class_cost(operator: str, bra: Shells, ket: Shells, algorithm: str) -> Cost:
         return _cost_from(json.loads(disk.read(path) or b""))
     except (ValueError, TypeError):
         stored = (_read(tables_path(operator, bra, ket, algorithm, levels), _cost) for levels in (True, False))
-        found = next(filter(None, stored), None) or _graphs(operator, bra, ket, algorithm)[1]
+        found = next(filter(None, stored), None) or GRAPHS((operator, bra, ket, algorithm))[1]
     disk.write_later(path, lambda: json.dumps(astuple(found)).encode())
     return found
 
@@ -122,11 +126,33 @@ def _source_path(spec: KernelSpec) -> Path:
     return disk.file_path(f"{disk.key((_generator(), _templates(), repr(spec)))}.source")
 
 
-@lru_cache(maxsize=2)
-def _graphs(operator: str, bra: Shells, ket: Shells, algorithm: str) -> tuple[Integrals, Cost]:
-    """Graphs and cost of a class; only the last two are cached, because those of a large class take 100 MB."""
-    integrals = make_integrals(operator, bra, ket, algorithm)
-    return integrals, cost(integrals)
+class Graphs:
+    """Makes the graphs and the cost of a class; keeps the last ones, because costs of all classes may be needed before
+    the tables of the first."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Class, tuple[Integrals, Cost]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, class_: Class) -> tuple[Integrals, Cost]:
+        if (known := self._kept.get(class_)) is not None:
+            return known
+        integrals = make_integrals(*class_)
+        made = integrals, cost(integrals)
+        with self._lock:
+            self._kept[class_] = made
+            operations = sum(each.text_operations for _, each in self._kept.values())
+            while operations > KEPT_OPERATIONS and len(self._kept) > 1:
+                _, oldest = self._kept.pop(next(iter(self._kept)))
+                operations -= oldest.text_operations
+        return made
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._kept.clear()
+
+
+GRAPHS = Graphs()
 
 
 def tables_path(operator: str, bra: Shells, ket: Shells, algorithm: str, levels: bool) -> Path:
