@@ -17,6 +17,15 @@ THAN_BEFORE = {
     "semiempirical: ribavirin PM6": 1.05,  # 0.6 of 17 ms for limits of memory, hints and checks of the input
 }
 """Calculations that take more than 1.03 of the time of an earlier version on two cores: at most how much."""
+ON_A_GPU = {
+    "semiempirical: C166H334 PM6": 1.17,  # 8 ms for a hint about short bonds, which takes 0.7 ms since
+    "scf: NO2 UHF/cc-pVDZ": 1.05,  # choices of kernels for each class, which are made once since
+    "direct_jk: naphthalene HF/6-31G**": 1.05,
+    "gradient: naphthalene HF/6-31G**": 1.05,
+    "semiempirical: 512 waters PM6": 1.04,  # 4 of 133 ms, for the hint as well
+    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.04,  # 3 of 81 ms, 0.7 of them for fitted densities corrected by the residual
+}
+"""The same on a GPU. The hint and the choice of kernels have become faster since, which was not measured there."""
 
 
 def first_minute(name: str) -> Any:
@@ -67,13 +76,21 @@ def test_high_angular_momenta_beside_pyscf(name: str) -> None:
         assert row["difference"] < 1e-8, row["name"]
 
 
-@pytest.mark.parametrize("name", ["two_versions_cpu", "two_versions_gradients_cpu"])
-def test_calculations_are_as_fast_as_before(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "count", "allowed"),
+    [
+        ("two_versions_cpu", 5, THAN_BEFORE),
+        ("two_versions_gradients_cpu", 3, THAN_BEFORE),
+        ("two_versions_later_cpu", 11, {}),
+        ("two_versions_later_h200", 14, ON_A_GPU),
+    ],
+)
+def test_calculations_are_as_fast_as_before(name: str, count: int, allowed: dict[str, float]) -> None:
     """By the best of several runs: two cores have more than one speed."""
     rows = record(name)["cases"]
-    assert len(rows) >= (5 if name == "two_versions_cpu" else 3)
+    assert len(rows) >= count
     for row in rows:
-        assert row["best_ratio"] <= THAN_BEFORE.get(row["case"], 1.03), row["case"]
+        assert row["best_ratio"] <= allowed.get(row["case"], 1.03), row["case"]
         assert row["energy_difference"] < 1e-8, row["case"]
 
 
