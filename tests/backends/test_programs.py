@@ -50,7 +50,7 @@ def stored(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-def test_graphs_are_made_once_for_costs_and_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_are_made_once_for_costs_and_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Costs of all classes are needed first, to choose kernels; the oldest graphs are dropped beyond a size."""
     made = []
 
@@ -65,8 +65,10 @@ def test_graphs_are_made_once_for_costs_and_tables(monkeypatch: pytest.MonkeyPat
     for class_ in classes:
         class_tables(*class_, False)
     assert made == classes
-    forget()
     monkeypatch.setattr(programs, "KEPT_OPERATIONS", class_cost(*classes[-1]).text_operations)
+    monkeypatch.setenv("CUANTO_CACHE", str(tmp_path / "other"))
+    forget()
+    class_cost(*classes[-1])
     class_cost(*classes[0])
     class_tables(*classes[-1], False)
     assert made[len(classes) :] == [classes[-1], classes[0], classes[-1]]

@@ -126,12 +126,13 @@ def test_closed_shells_of_metals_do_not_end_at_a_saddle_point(shift: float) -> N
     [("FF", 1.33, 1, "pbe"), ("NO", 1.15, 0, "b3lyp"), ("OO", 1.12, 1, "bp86")],
 )
 def test_radicals_in_any_direction_converge_tightly(symbols: str, distance: float, charge: int, method: str) -> None:
-    """The hole of a Pi state turns about the axis in a valley that is flat but for the quadrature."""
+    """The hole of a Pi state turns about the axis in a valley that is flat but for the quadrature, whose error is about
+    1e-6 Hartree: where in the valley a loose calculation ends depends on rounding."""
     end = np.array([-0.5977, 0.8016, -0.0123]) * distance / BOHR_IN_ANGSTROM
     mol = cuanto.Molecule(list(symbols), [np.zeros(3), end], charge, 2)
     options: dict[str, Any] = {"basis": "def2-svp", "backend": "cpu"}
     loose, tight = (cuanto.energy(mol, method, **options, gradient_tolerance=limit) for limit in (1e-5, 1e-7))
-    assert loose.converged and tight.converged and abs(loose.energy - tight.energy) < 1e-7
+    assert loose.converged and tight.converged and -1e-9 < loose.energy - tight.energy < 1e-6
     assert tight.iterations < 70 and tight.state.gradient < 1e-5
 
 

@@ -34,7 +34,7 @@ from cuanto.kernels.text import Source
 WORTH_KEEPING = 10_000
 """Bytes of tables above which loading is faster than generating them."""
 STAGES = ("primitive", "ket", "bra")
-KEPT_OPERATIONS = 50_000
+KEPT_OPERATIONS = 20_000
 """Operations in all graphs that are kept, 100 to 250 bytes each."""
 
 T = TypeVar("T")
