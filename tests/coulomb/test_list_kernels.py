@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,15 @@ def test_little_work_uses_general_kernels() -> None:
     device.traits = replace(device.traits, worth_compiling=1e12)
     (pairs,) = pairs_of((0, 1))
     assert entry(pairs, device) == "quartet_block_list"
+
+
+def test_pairs_without_bounds_are_freed() -> None:
+    pairs = pairs_of((0, 1), (1, 1))
+    given = [weakref.ref(one) for one in pairs]
+    digest = CudaDigest(Budget(SimtBackend("quartet_block")), pairs, "hgp", np.float64, 0.0)
+    del pairs
+    assert [one() for one in given] == [None] * len(given)
+    assert all(one.ket_bound.any() for one in digest.pairs)
 
 
 def test_chunks_share_the_buffer() -> None:

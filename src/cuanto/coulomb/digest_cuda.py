@@ -91,7 +91,7 @@ class CudaDigest:
             make_tables(self._kernels.classes(pairs), levels=True)
         self._kernels.request(pairs)
         self.pairs = [self._with_bounds(p) if not p.ket_bound.any() else p for p in pairs]
-        self._kernels.expanded = 0  # the expansions for the bounds have been freed
+        self._kernels.forget()  # pairs without bounds are not used again
         self.device_pairs = [DevicePairs(p, backend, self.real) for p in self.pairs]
         self._class_pairs = [
             (bra, ket) for y, ket in enumerate(self.device_pairs) for bra in self.device_pairs[: y + 1]

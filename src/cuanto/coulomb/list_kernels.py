@@ -121,6 +121,11 @@ class ListKernels:
         choice = self._choices[bra, ket] = Choice(job, key, *self._straight[key])
         return choice
 
+    def forget(self) -> None:
+        """Let go of all pairs; their expansions have been freed with them."""
+        self._choices.clear()
+        self.expanded = 0
+
     def classes(self, pairs: Sequence[PairClass]) -> Iterator[Class]:
         """The classes of all combinations of pairs."""
         for y, ket in enumerate(pairs):
