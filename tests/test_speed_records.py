@@ -94,6 +94,15 @@ def test_calculations_are_as_fast_as_before(name: str, count: int, allowed: dict
         assert row["energy_difference"] < 1e-8, row["case"]
 
 
+@pytest.mark.parametrize("name", ["semiempirical_two_versions_cpu", "semiempirical_two_versions_h200"])
+def test_timing_geometries_take_no_longer_than_before_other_elements(name: str) -> None:
+    """All nine together, because single ones vary by a third with the speed of the host."""
+    rows = record(name)["cases"]
+    assert len(rows) == 9
+    assert sum(row["after"] for row in rows) <= 1.02 * sum(row["before"] for row in rows)
+    assert max(row["energy_difference"] for row in rows) < 1e-8
+
+
 def test_every_class_of_integrals_is_faster_than_libcint() -> None:
     rows = record("integral_classes_cpu")["classes"]
     assert len({row["class"] for row in rows}) == 231 and max(row["momentum"] for row in rows) == 20

@@ -57,8 +57,11 @@ class ListLaunch:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is known of a class without its lists: its description, a key that equal classes share, its straight-line
-    kernel if it has one, and whether to wait for that."""
+    """The kernel for the quartets of two classes of pairs, whichever of these quartets are in a list.
+
+    `job`: description of the classes; `key`: the same for equal classes; `straight`: straight-line kernel, None to use
+    the general one; `wait`: wait until it is compiled.
+    """
 
     job: Job
     key: tuple[Any, ...]

@@ -99,7 +99,7 @@ class Vibrations:
 
     @property
     def stationary(self) -> bool:
-        """Whether the gradient at the reference geometry is small."""
+        """Whether the largest component of the gradient at the reference geometry is at most `STATIONARY_GRADIENT`."""
         return float(np.abs(self.second_derivatives.gradient).max()) <= STATIONARY_GRADIENT
 
     @property

@@ -94,7 +94,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to search for (a minimum, a transition state `ts` or a reaction path `irc`), and how.
+    """Settings of a search for a minimum, a transition state (`ts`) or a reaction path (`irc`).
 
     `surroundings`: whether the energy depends on the position and orientation of the whole molecule.
     """

@@ -23,4 +23,4 @@ def nearest_neighbours(R_ax: Array) -> tuple[Array, Ints]:
         square_ab += np.multiply(x_ab, x_ab, out=x_ab)
     np.fill_diagonal(square_ab, np.inf)
     neighbour_a = np.argmin(square_ab, axis=1)
-    return np.linalg.norm(R_ax - R_ax[neighbour_a], axis=1), neighbour_a
+    return np.sqrt(square_ab[atoms, neighbour_a]), neighbour_a

@@ -85,7 +85,7 @@ def symmetry_of(kinds: Sequence[object], R_ax: ArrayLike) -> tuple[str, int]:
 
 
 def _is_reversible(kinds: Sequence[object], R_ax: Array) -> bool:
-    """Whether a linear molecule is the same from both ends."""
+    """Whether a linear molecule has a centre of inversion, and so two equivalent ends."""
     r_ax = _centre(R_ax)
     along_a = r_ax @ _axis(r_ax)
     order = np.argsort(along_a)
