@@ -7,10 +7,10 @@
     python benchmarks/two_versions.py ../before . --together --rounds 4 --repeat 5 --backend cuda
     python benchmarks/two_versions.py ../before . --timing-geometries --processor-time --json FILE
 
-Every round starts one process for each checkout and case; it runs the case once to warm up (kernels are compiled and
-cached by then) and then `--repeat` times; with `--together` all cases but `first call`, which is left out, share a
-process, which takes less time in all. `first call` is a process from an empty kernel cache, integrals of water.
-`--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead, all in one process.
+Every round starts one process of each checkout for a case. Each runs the case once to warm up (kernels are compiled and
+cached by then), and then both run it alternately, `--repeat` times; with `--together` all cases but `first call`, which
+is left out, share these processes, which takes less time in all. `first call` is a process from an empty kernel cache,
+integrals of water. `--timing-geometries`: PM6 of the nine molecules of tests/data/timing_geometries instead.
 `--processor-time`: time of the processor with one thread instead, for a CPU that other programs use as well.
 Minima do not suffer from a processor that runs at one of two speeds for seconds at a time, as those of some servers do.
 Energies that differ by more than 1e-8 Hartree end in exit status 1.
@@ -24,36 +24,39 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from common import DATA, ROOT, machine, save
 
-ENERGY = """
+WARM = """
 import json, sys, time
+from functools import cache
 import cuanto
-rows, clock = [], getattr(time, sys.argv[2])
-for path, method, basis, settings, quantity, repeat in json.loads(sys.argv[1]):
-    molecule, times = cuanto.Molecule.from_xyz(path), []
-    for _ in range(repeat + 1):
-        start = clock()
-        found = getattr(cuanto, quantity)(molecule, method, basis, **settings)
-        times.append(clock() - start)
+clock, molecule = getattr(time, sys.argv[1]), cache(cuanto.Molecule.from_xyz)
+for line in sys.stdin:
+    path, method, basis, settings, quantity = json.loads(line)
+    given = molecule(path)
+    start = clock()
+    found = getattr(cuanto, quantity)(given, method, basis, **settings)
+    seconds = clock() - start
     assert found.converged
-    rows.append([found.energy, *times[1:]])
-print(json.dumps(rows))
+    print(json.dumps([found.energy, seconds]), flush=True)
 """
 FIRST = """
 import json, sys, time
-start = time.perf_counter()
+clock = getattr(time, sys.argv[1])
+path, _, basis, settings, _ = json.loads(sys.stdin.readline())
+start = clock()
 import cuanto
 from cuanto import integrals
-((path, _, basis, settings, *_),) = json.loads(sys.argv[1])
 molecule = cuanto.Molecule.from_xyz(path)
 aux = cuanto.Basis(settings["auxbasis"], molecule)
 integrals.eri_3c(cuanto.Basis(basis, molecule), aux, backend=settings["backend"])
-print(json.dumps([[0.0, time.perf_counter() - start]]))
+print(json.dumps([0.0, clock() - start]), flush=True)
 """
 FIRST_CALL = "first call"
 JK, J = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit"}, {"fitting": "j", "auxbasis": "def2-universal-jkfit"}
@@ -86,8 +89,6 @@ LARGE = (
 )
 """Cases left out on a CPU, where each takes longer than all other cases together."""
 SAME_ENERGY = 1e-8
-PROCESSOR = "process_time"
-"""The function of `time` for `--processor-time`."""
 
 
 def path_of(name: str) -> Path:
@@ -95,39 +96,50 @@ def path_of(name: str) -> Path:
     return next(DATA.glob(f"{name}.xyz" if "/" in name else f"*geometries/{name}.xyz"))
 
 
-def run(tree: Path, cases: list[str], backend: str, repeat: int, clock: str) -> list[list[float]]:
-    """Energy and seconds of every case with a checkout, in one process."""
-    given = []
-    for case in cases:
-        name, method, basis, settings = (CASES | TIMING_GEOMETRIES)[case]
-        quantity = "gradient" if case.startswith("gradient") else "energy"
-        given.append([str(path_of(name)), method, basis, {**settings, "backend": backend}, quantity, repeat])
-    first = cases == [FIRST_CALL]
+@contextmanager
+def checkout(tree: Path, program: str, given: argparse.Namespace) -> Iterator[Callable[[str], tuple[float, float]]]:
+    """A function that gives energy and seconds of cases, run by a process with a checkout; `program`: WARM or FIRST."""
+    environment, clock = {**os.environ, "PYTHONPATH": str(tree / "src")}, "perf_counter"
+    if given.processor_time:
+        environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        clock = "process_time"
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**os.environ, "PYTHONPATH": str(tree / "src")} | ({"CUANTO_CACHE": empty} if first else {})
-        if clock == PROCESSOR:
-            environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", FIRST if first else ENERGY, json.dumps(given), clock]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        sys.exit(f"{done.stderr.strip()}\n{', '.join(cases)} failed with the checkout {tree}")
-    numbers: list[list[float]] = json.loads(done.stdout.splitlines()[-1])
-    return numbers
+        if program == FIRST:
+            environment["CUANTO_CACHE"] = empty
+        command, pipe = [sys.executable, "-c", program, clock], subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) as process:
+            assert process.stdin is not None and process.stdout is not None
+            tasks, answers = process.stdin, process.stdout
+
+            def run(case: str) -> tuple[float, float]:
+                name, method, basis, settings = (CASES | TIMING_GEOMETRIES)[case]
+                quantity = "gradient" if case.startswith("gradient") else "energy"
+                task = [str(path_of(name)), method, basis, {**settings, "backend": given.backend}, quantity]
+                print(json.dumps(task), file=tasks, flush=True)
+                if not (answer := answers.readline()):
+                    sys.exit(f"{case} failed with the checkout {tree}")
+                energy, seconds = json.loads(answer)
+                return energy, seconds
+
+            yield run
 
 
 def compare(trees: tuple[Path, Path], cases: list[str], given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Medians of both checkouts; the first round fills the kernel cache and does not count."""
-    clock = PROCESSOR if given.processor_time else "perf_counter"
+    """Medians and minima of both checkouts; the first round fills the kernel cache and does not count."""
+    warm = cases != [FIRST_CALL]
     seconds: dict[tuple[Path, str], list[float]] = {(tree, case): [] for tree in trees for case in cases}
     energies: dict[str, set[float]] = {case: set() for case in cases}
-    warm = cases != [FIRST_CALL]
     for turn in range(given.rounds + warm):
-        for tree in trees if turn % 2 else trees[::-1]:
-            found = run(tree, cases, given.backend, given.repeat, clock)
-            for case, (energy, *times) in zip(cases, found, strict=True):
-                energies[case].add(energy)
-                if turn or not warm:
-                    seconds[tree, case] += times
+        with ExitStack() as stack:
+            program = WARM if warm else FIRST
+            runs = [(tree, stack.enter_context(checkout(tree, program, given))) for tree in trees]
+            for case in cases:
+                for repeat in range(given.repeat + 1 if warm else 1):
+                    for tree, run in runs[:: 1 if (turn + repeat) % 2 else -1]:
+                        energy, passed = run(case)
+                        energies[case].add(energy)
+                        if not warm or (turn and repeat):
+                            seconds[tree, case].append(passed)
     rows = []
     for case in cases:
         (before, best_before), (after, best_after) = (
