@@ -11,7 +11,7 @@ import pytest
 from pyscf import gto
 
 from cuanto.errors import InputError, InputWarning
-from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, distances, molecule, symbol_of
+from cuanto.system import ATOMIC_NUMBERS, SYMBOLS, Molecule, distances, symbol_of
 from cuanto.system.formats import qcschema_structure
 from cuanto.units import BOHR_IN_ANGSTROM
 from paths import DATA
@@ -361,11 +361,22 @@ def test_numbers_of_a_qcschema_molecule(changed: dict[str, object], message: str
         qcschema_structure(schema, "h.json")
 
 
-def test_the_closest_atoms_of_large_molecules(monkeypatch: pytest.MonkeyPatch) -> None:
-    R_ax = 3.0 * np.random.default_rng(2).permutation(np.stack(np.mgrid[:4, :4, :4], axis=-1).reshape(-1, 3))
+@pytest.mark.parametrize("few", [0, 250])
+@pytest.mark.parametrize(("n", "edge"), [(1, 1.0), (2, 1.0), (50, 3.0), (200, 6.0)])
+def test_close_atoms(n: int, edge: float, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From all distances, and from a tree."""
+    monkeypatch.setattr(distances, "FEW_ATOMS", few)
+    R_ax = np.random.default_rng(n).uniform(0.0, edge, (n, 3))
+    d_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)
+    r_k, a_k, b_k = distances.close_pairs(R_ax, 1.1)
+    expected = {(a, b) for a, b in np.argwhere(d_ab < 1.1).tolist() if a < b}
+    assert n < 3 or 0 < len(expected) < n * (n - 1) / 4
+    assert len(r_k) == len(expected) and set(zip(a_k.tolist(), b_k.tolist(), strict=True)) == expected
+    np.testing.assert_allclose(r_k, d_ab[a_k, b_k], rtol=1e-14)
+
+
+def test_the_closest_atoms_of_a_large_molecule() -> None:
+    R_ax = 3.0 * np.random.default_rng(2).permutation(np.stack(np.mgrid[:7, :7, :7], axis=-1).reshape(-1, 3))
     R_ax[40] = R_ax[7] + [0.0, 0.3, 0.0]
-    found = [molecule._closest_pair(R_ax)]
-    monkeypatch.setattr(distances, "FEW_ATOMS", 10)
-    found.append(molecule._closest_pair(R_ax))
-    for distance, a, b in found:
-        assert (a, b) == (7, 40) and abs(distance - 0.3) < 1e-12
+    with pytest.raises(InputError, match=r"atoms 8 \(H\) and 41 \(H\) are 0.16 Angstrom apart"):
+        Molecule(["H"] * len(R_ax), R_ax)

@@ -13,7 +13,7 @@ from cuanto.options import ScfOptions
 from cuanto.scf.configurations import configuration, unpaired_electrons
 from cuanto.system import Molecule
 from cuanto.system.covalent_radii import RADII
-from cuanto.system.distances import nearest_neighbours
+from cuanto.system.distances import close_pairs
 from cuanto.units import BOHR_IN_ANGSTROM
 
 TRIPLETS = ("O2", "S2", "OS", "Se2", "OSe", "SSe", "Te2", "B2", "Si2", "HN", "HP", "CH2", "CSi")
@@ -56,21 +56,20 @@ def hints(result: Result) -> Iterator[str]:
 
 def short_bond(molecule: Molecule) -> str | None:
     """A hint about atoms that are much closer than in a bond: coordinates in Angstrom may have been taken for Bohr."""
-    symbols = np.array(molecule.symbols)
-    known = np.flatnonzero([symbol in RADII for symbol in molecule.symbols])
-    if len(known) < 2:
+    symbols = molecule.symbols
+    radius_a = np.array([RADII.get(symbol, 0.0) for symbol in symbols])
+    hydrogen_a = np.array([symbol == "H" for symbol in symbols])
+    limit = 2.0 * SHORTEST_WITH_HYDROGEN * float(radius_a.max())
+    r_k, a_k, b_k = close_pairs(molecule.R_ax * BOHR_IN_ANGSTROM, limit)
+    fraction_k = np.where(hydrogen_a[a_k] | hydrogen_a[b_k], SHORTEST_WITH_HYDROGEN, SHORTEST)
+    shortest_k = np.where(radius_a[a_k] * radius_a[b_k] > 0.0, fraction_k * (radius_a[a_k] + radius_a[b_k]), 0.0)
+    short = np.flatnonzero(r_k < shortest_k)
+    if not short.size:
         return None
-    r_a, neighbour_a = nearest_neighbours(molecule.R_ax[known] * BOHR_IN_ANGSTROM)
-    ends = np.stack([known, known[neighbour_a]])
-    radius_a = np.array([RADII.get(symbol, 0.0) for symbol in molecule.symbols])
-    fraction_a = r_a / radius_a[ends].sum(axis=0)
-    shortest_a = np.where((symbols[ends] == "H").any(axis=0), SHORTEST_WITH_HYDROGEN, SHORTEST)
-    k = int(np.argmin(fraction_a / shortest_a))
-    if fraction_a[k] >= shortest_a[k]:
-        return None
-    a, b = sorted(ends[:, k].tolist())
+    k = short[np.argmin(r_k[short] / shortest_k[short])]
+    a, b = int(a_k[k]), int(b_k[k])
     return (
-        f"hint: atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]}) are {r_a[k]:.2f} Angstrom apart, much less "
+        f"hint: atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]}) are {r_k[k]:.2f} Angstrom apart, much less "
         "than in a bond: coordinates are in Bohr in cuanto.Molecule, in Angstrom in XYZ files and texts"
     )
 
@@ -96,4 +95,5 @@ def ground_multiplicity(molecule: Molecule) -> int | None:
         if molecule.charge >= number:
             return None
         return round(unpaired_electrons(configuration(number, molecule.charge))) + 1
-    return 3 if molecule.charge == 0 and molecule.formula in TRIPLETS else None
+    few = molecule.natom - int(molecule.nuclei.ghosts.sum()) <= 3
+    return 3 if few and molecule.charge == 0 and molecule.formula in TRIPLETS else None

@@ -27,6 +27,7 @@ from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.rotation_steps import projectors
 from cuanto.semiempirical.terms import start_density
 from cuanto.system.covalent_radii import RADII
+from cuanto.system.distances import close_pairs
 
 Atoms = NDArray[np.int64]
 
@@ -80,11 +81,10 @@ def find_molecules(symbols: Sequence[str], R_ax: Array) -> list[Atoms]:
     """Atoms of each molecule, found from distances (`R_ax` in Angstrom), in the order of their first atoms."""
     from scipy.sparse import coo_array  # imported here, because they are slow to import
     from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
 
     radius_a = np.array([RADII[symbol] for symbol in symbols])
-    a, b = cKDTree(R_ax).query_pairs(2.0 * BOND_FACTOR * float(radius_a.max()), output_type="ndarray").T
-    near = np.linalg.norm(R_ax[a] - R_ax[b], axis=1) < BOND_FACTOR * (radius_a[a] + radius_a[b])
+    r_k, a, b = close_pairs(R_ax, 2.0 * BOND_FACTOR * float(radius_a.max()))
+    near = r_k < BOND_FACTOR * (radius_a[a] + radius_a[b])
     graph = coo_array((np.ones(int(near.sum())), (a[near], b[near])), shape=(len(symbols), len(symbols)))
     count, label_a = connected_components(graph, directed=False)
     return [np.flatnonzero(label_a == k) for k in range(count)]

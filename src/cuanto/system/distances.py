@@ -1,26 +1,26 @@
-"""Distances of neighbouring atoms."""
+"""Atoms that are close to each other."""
 
 import numpy as np
 
 from cuanto.arrays import Array, Ints
 
-FEW_ATOMS = 1000
-"""Largest number of atoms for which computing all distances is faster than a k-d tree, whose import takes 0.4 s."""
+FEW_ATOMS = 250
+"""Largest number of atoms for which computing all distances is faster than a k-d tree, whose import takes 0.1 s."""
 
 
-def nearest_neighbours(R_ax: Array) -> tuple[Array, Ints]:
-    """Distance of each atom to its nearest neighbour, and the index of that neighbour; there must be two atoms."""
-    atoms = np.arange(len(R_ax))
+def close_pairs(R_ax: Array, r: float) -> tuple[Array, Ints, Ints]:
+    """Distances of all pairs of atoms that are below `r`, and the indices a < b of their atoms."""
     if len(R_ax) > FEW_ATOMS:
-        from scipy.spatial import cKDTree  # here, because importing it takes as long as the first energy of a molecule
+        from scipy.spatial import cKDTree
 
-        r_ak, neighbour_ak = cKDTree(R_ax).query(R_ax, k=2)
-        other_a = (neighbour_ak[:, 0] == atoms).astype(int)  # atoms at the same position may come in any order
-        return r_ak[:, 1], neighbour_ak[atoms, other_a]
-    square_ab = np.zeros((len(atoms), len(atoms)))
-    for x_a in R_ax.T:  # one coordinate at a time takes a third of the time of `norm`
-        x_ab = x_a[:, None] - x_a
-        square_ab += np.multiply(x_ab, x_ab, out=x_ab)
-    np.fill_diagonal(square_ab, np.inf)
-    neighbour_a = np.argmin(square_ab, axis=1)
-    return np.sqrt(square_ab[atoms, neighbour_a]), neighbour_a
+        a, b = cKDTree(R_ax).query_pairs(r, output_type="ndarray").T
+    else:
+        square_ab = np.zeros((len(R_ax), len(R_ax)))
+        for x_a in R_ax.T:  # one coordinate at a time takes a third of the time of `norm`
+            x_ab = x_a[:, None] - x_a
+            square_ab += np.multiply(x_ab, x_ab, out=x_ab)
+        a, b = np.nonzero(square_ab < 1.001 * r**2)
+        a, b = a[a < b], b[a < b]
+    r_k = np.linalg.norm(R_ax[a] - R_ax[b], axis=1)
+    near = r_k < r
+    return r_k[near], a[near], b[near]

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from cuanto.arrays import Array, Ints
 from cuanto.errors import InputError, InputWarning, require
 from cuanto.files import write_text
-from cuanto.system.distances import nearest_neighbours
+from cuanto.system.distances import close_pairs
 from cuanto.system.elements import ATOMIC_NUMBERS
 from cuanto.system.formats import parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
@@ -313,23 +313,14 @@ def _positions(R_ax: ArrayLike, symbols: tuple[str, ...]) -> Array:
 
 
 def _check_distances(R_ax: Array, symbols: tuple[str, ...]) -> None:
-    if len(symbols) < 2:
+    r_k, a_k, b_k = close_pairs(R_ax, MIN_DISTANCE / BOHR_IN_ANGSTROM)
+    if not r_k.size:
         return
-    bohr, a, b = _closest_pair(R_ax)
-    distance = bohr * BOHR_IN_ANGSTROM
-    if distance >= MIN_DISTANCE:
-        return
+    k = int(np.argmin(r_k))
+    a, b, distance = int(a_k[k]), int(b_k[k]), float(r_k[k]) * BOHR_IN_ANGSTROM
     pair = f"atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]})"
     require(distance >= 1e-3, f"{pair} are at the same position: is an atom listed twice?")
     raise InputError(f"{pair} are {distance:.2g} Angstrom apart: are the coordinates in nm or another unit?")
-
-
-def _closest_pair(R_ax: Array) -> tuple[float, int, int]:
-    """Distance of the closest two atoms, and their indices in ascending order."""
-    r_a, neighbour_a = nearest_neighbours(R_ax)
-    a = int(np.argmin(r_a))
-    b = int(neighbour_a[a])
-    return float(np.linalg.norm(R_ax[a] - R_ax[b])), min(a, b), max(a, b)
 
 
 def _check_electrons(nelectron: int, protons: int, charge: int) -> None:
