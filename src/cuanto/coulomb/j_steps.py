@@ -6,7 +6,7 @@ Each step is one launch for all classes (templates/j_density.h, ...).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -380,21 +380,22 @@ class Launcher:
         values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
         grain = max(1, int(TASK / (job.kets * job.operations)))
 
-        def launch(program: Program, scratch: int, **more: Any) -> Launch:
+        def launch(program: Program, scratch: int, otherwise: Callable[[], Launch] | None, **more: Any) -> Launch:
             per_block = program.source.per_block
             items = -(-job.bras // per_block) * per_block * chunks
-            return Launch(program, items, {**values, **more}, scratch, grain)
+            return Launch(program, items, {**values, **more}, scratch, grain, otherwise=otherwise)
 
         def general() -> Launch:
             lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
             bra_order, ket_order = job.orders
             program = self.backend.compile(general_source(target, job.real))
-            return launch(program, scratch, bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
+            more = {"bra_order": bra_order, "ket_order": ket_order, "tuples": self._tuples, "lanes": lanes}
+            return launch(program, scratch, None, **more)
 
         if (source := job.straight(target)) is not None:
             work = self.calls * job.bras * job.kets * (job.operations + BOYS_OPERATIONS)
             wait = is_worth_waiting(self.backend, "j.worth_waiting", work, job.operations)
             program = self.backend.compile(source, later=not wait)
             if uses_special(program, wait):
-                return replace(launch(program, 0), otherwise=None if program.ready else general)
+                return launch(program, 0, None if program.ready else general)
         return general()

@@ -154,8 +154,8 @@ class ListKernels:
             return None, False
         if schedule == "auto":
             class_ = (job.operator, job.bra, job.ket, job.algorithm)
-            known = choose_once(("cost", class_), lambda: is_cached(*class_, levels=True))
-            if sum(job.bra.l) + sum(job.ket.l) > SIMPLE and not known:
+            simple = sum(job.bra.l) + sum(job.ket.l) <= SIMPLE
+            if not (simple or choose_once(("cost", class_), lambda: is_cached(*class_, levels=True))):
                 self.backend.expect_kernel(class_, job.columns, self.name, "list")
                 return None, False
             cost, at_once = kind_of(job).cost, kind_of(job).at_once
@@ -222,9 +222,11 @@ class ListKernels:
 
 def _is_used(straight: Program, wait: bool) -> bool:
     """Whether the calculation uses a straight-line kernel; waits for it if necessary."""
-    if uses_special(straight, wait):
+    if not uses_special(straight, wait):
+        return False
+    if not straight.ready:
         finish(straight)
-    return uses_special(straight, wait)
+    return not straight.failed
 
 
 @cache

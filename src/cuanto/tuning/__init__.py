@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from math import isfinite
@@ -51,11 +49,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 def number(language: str, name: str) -> float:
     """A number by its name, such as `grid.product_seconds`."""
-    with _errors_about(language, name):
+    try:
         value = float(content(language)["numbers"][name]["value"])
-        if not isfinite(value):
-            raise ValueError
-        return value
+    except (KeyError, TypeError, ValueError):
+        raise _invalid(language, name) from None
+    if not isfinite(value):
+        raise _invalid(language, name)
+    return value
 
 
 def size(language: str, name: str) -> int:
@@ -70,16 +70,14 @@ def sizes(name: str) -> dict[str, int]:
 
 def md_over_hgp(language: str, class_name: str) -> list[tuple[float, float]]:
     """Primitive quartets and measured ratio of times of a class; empty where it was not measured."""
-    with _errors_about(language, class_name):
+    try:
         measured = content(language)["md_over_hgp"].get(class_name, ())
         return [(float(count), float(ratio)) for count, ratio in measured]
-
-
-@contextmanager
-def _errors_about(language: str, name: str) -> Iterator[None]:
-    """An entry that is missing or not a number is an error in the user's file."""
-    try:
-        yield
     except (KeyError, TypeError, ValueError):
-        wrong = f"{language}.json has no valid entry {name!r}: write the file with tools/tune.py"
-        raise InputError(f"CUANTO_TUNING: {wrong}, or unset CUANTO_TUNING") from None
+        raise _invalid(language, class_name) from None
+
+
+def _invalid(language: str, name: str) -> InputError:
+    """The error about an entry in the user's file that is missing or not a number."""
+    wrong = f"{language}.json has no valid entry {name!r}: write the file with tools/tune.py"
+    return InputError(f"CUANTO_TUNING: {wrong}, or unset CUANTO_TUNING")
