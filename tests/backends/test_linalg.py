@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from typing import Any
 
@@ -144,6 +145,14 @@ def test_inverse_factors_of_nearly_singular_matrices(backend: Any) -> None:
     c = rng.normal(size=n)
     y = backend.to_host(inverse) @ (A @ c)
     assert y @ y == pytest.approx(c @ A @ c, rel=2e-14)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2, 30, 30), (1500, 1500)])
+def test_scalar_products(backend: Any, shape: tuple[int, ...]) -> None:
+    A, B = np.random.default_rng(3).uniform(0.5, 1.5, size=(2, *shape))
+    found = float(backend.linalg.scalar_product(backend.to_device(A), backend.to_device(B)))
+    exact = math.fsum((A.astype(np.longdouble) * B).ravel())
+    assert abs(found - exact) < 2e-15 * exact
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

@@ -64,6 +64,9 @@ class Linalg(Protocol):
     def add_products(self, A: Any, B_k: Any, C_k: Any) -> None:
         """Add A B_k to every matrix of the stack C, whose rows may be parts of longer ones."""
 
+    def scalar_product(self, A: Any, B: Any) -> Any:
+        """Sum of the products of the elements of two arrays."""
+
     def gram(self, X: Any) -> Any:
         """X X^T"""
 

@@ -12,7 +12,7 @@ from cuanto.backends.base import Backend
 from cuanto.scf.loop import Density
 from cuanto.scf.orthogonal import Frame, algebra_device
 from cuanto.semiempirical import properties
-from cuanto.semiempirical.fock import Fock, scalar_products
+from cuanto.semiempirical.fock import Fock
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
 from cuanto.terms.base import Term
@@ -37,12 +37,12 @@ class Core(Term):
     name, linear = "core", True
 
     def __init__(self, fock: Fock) -> None:
-        self.h_pq = fock.H_bpq[0]
+        self.h_pq, self._linalg = fock.H_bpq[0], fock.engine.backend.linalg
 
     def fock(self, D_spq: Any, C_spi: Any | None) -> tuple[Any, Any]:
         """Energy, linear in the density, and h."""
         D_pq = D_spq.sum(axis=0, dtype=np.float64)
-        return scalar_products(D_pq[None], self.h_pq[None])[0], self.h_pq[None]
+        return self._linalg.scalar_product(D_pq, self.h_pq), self.h_pq[None]
 
 
 class Repulsion(Term):
