@@ -16,7 +16,7 @@ from cuanto.backends.cpu.backend import CpuBackend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.coulomb import fitting, j_steps
 from cuanto.coulomb.fitted_tensor import ThreeCentre, Workspace, portions
-from cuanto.coulomb.fitting import FittedJK, packed_sizes, recomputed_sizes, row_sizes
+from cuanto.coulomb.fitting import FittedJK, recomputed_sizes, row_sizes
 from cuanto.coulomb.fitting_blocks import BlockTensor, aux_slices
 from cuanto.coulomb.fitting_direct import DirectFit
 from cuanto.coulomb.fitting_layout import THRESHOLD, make_layout
@@ -446,7 +446,7 @@ def test_every_tensor_has_the_same_sums(device: str, monkeypatch: pytest.MonkeyP
     if device == "recomputed":
         parts = cut_pairs(basis, find_partners(basis), fitting.FUNCTIONS["cuda"], aux.nbf)
         three_centre = ThreeCentre(basis, aux, Device())
-        sizes = recomputed_sizes(three_centre, packed_sizes(three_centre, parts))
+        sizes = recomputed_sizes(three_centre, parts)
         budget = budget_of(replace(sizes, engine=fitting.engine_bytes(three_centre, True)).minimum, Device())
     fitted = FittedJK(basis, aux, backend=Device() if on_device else "cpu", budget=budget)
     assert isinstance(fitted.tensor, PackedRows) == packed and (fitted.plan.mode == "in-core") == (budget is None)

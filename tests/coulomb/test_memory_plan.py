@@ -54,12 +54,6 @@ def test_everything_is_stored_if_it_fits() -> None:
     assert make_plan(SIZES, SIZES.in_core).columns == FEW_COLUMNS
 
 
-def test_copies_of_x_are_limited() -> None:
-    sizes = replace(SIZES, copy=5, most_copies=22)
-    assert [sizes.transformed(columns) for columns in (1, 4, 5, 10)] == [7, 28, 32, 42]
-    assert [sizes.columns_within(room) for room in (6, 7, 28, 32, 41, 42)] == [0, 1, 4, 5, 9, 10]
-
-
 def test_less_memory_stores_less() -> None:
     limits = range(SIZES.in_core, 180, -1)
     plans = [make_plan(SIZES, limit) for limit in limits]
@@ -91,12 +85,17 @@ def test_j_alone_needs_no_blocks() -> None:
 
 def test_all_orbitals_are_transformed_at_once_if_integrals_are_recomputed() -> None:
     """A second pass would recompute all integrals, which costs more than storing blocks saves."""
-    sizes = replace(SIZES, columns=100, column=3)
+    sizes = replace(SIZES, columns=100, column=3, call_bytes=0)
     plan = make_plan(sizes, 1000)
-    assert (plan.mode, plan.columns, plan.kept) == ("blocked", 100, 1)
-    plan = make_plan(sizes, 900)
+    assert (plan.mode, plan.columns, plan.kept, plan.aux_at_once) == ("blocked", 100, 1, 29)
+    plan = make_plan(sizes, 700)
     assert (plan.mode, plan.columns, plan.kept) == ("direct", 100, 0)
     assert make_plan(sizes, 300).columns == 34  # three passes of equal size
+
+
+def test_few_large_slices_are_recomputed_if_calls_take_long() -> None:
+    plan = make_plan(replace(SIZES, columns=100, column=3, call_bytes=500), 1000)
+    assert (plan.mode, plan.columns, plan.kept, plan.aux_at_once) == ("direct", 100, 0, 50)
 
 
 @given(
@@ -219,7 +218,7 @@ def test_every_mode_has_the_same_result(kind: str, device: type[CpuBackend | Dev
     less = FittedJK(basis, aux, backend=device(), kind=kind, budget=budget_of(share * in_core, device()))
     packed = kind == "jk" and device is Device
     assert isinstance(less.tensor, PackedRows if packed else BlockTensor)
-    assert (less.plan.mode == "in-core") == (packed and share > 0.65)  # a GPU stores each pair once if memory is short
+    assert (less.plan.mode == "in-core") == (packed and share > 0.45)  # a GPU stores each pair once if memory is short
     if less.plan.mode != "in-core":
         assert "J engine" in less.timings.seconds and less.plan.kept < less.plan.blocks
     # Rows leave out negligible pairs of shells; the CPU and the GPU apply different bounds.
@@ -295,5 +294,5 @@ def test_no_more_is_allocated_than_expected(kind: str, share: float, device: typ
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (fit.plan.mode == "in-core") == (share >= (0.65 if isinstance(fit.tensor, PackedRows) else 1.0))
+    assert (fit.plan.mode == "in-core") == (share >= (0.45 if isinstance(fit.tensor, PackedRows) else 1.0))
     assert 0.3 * fit.plan.expected < peak < fit.plan.expected + MIB  # plus Python objects

@@ -26,7 +26,7 @@ def test_parts_that_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = replace(fitting.SCHEDULES["cuda"], storages=("packed",), functions=30)
     monkeypatch.setitem(fitting.SCHEDULES, "cuda", schedule)
     kept = []
-    for limit in (200e6, 130e6, 120e6, 60e6):
+    for limit in (200e6, 115e6, 107e6, 60e6):
         fit = FittedJK(basis, aux, backend=device, budget=budget_of(limit, device))
         assert isinstance(fit.tensor, PackedRows) and fit.plan.blocks > 3
         kept.append(fit.plan.kept)

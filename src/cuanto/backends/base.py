@@ -45,9 +45,8 @@ class Linalg(Protocol):
     def copied_rows(self) -> int:
         """Rows of workspace of `times_transpose_to`."""
 
-    @property
-    def solved_rows(self) -> int:
-        """Rows of workspace of `times_transpose`."""
+    def solved_rows(self, n: int, given: int = 0) -> int:
+        """Rows of workspace that `times_transpose` allocates for a matrix L of n rows; `given`: rows of its `work`."""
 
     def threads(self, n: int) -> AbstractContextManager[None]:
         """Context in which BLAS uses as many host threads as are worthwhile for matrices of n rows."""
@@ -94,8 +93,8 @@ class Linalg(Protocol):
     def rotation_factors(self, X: Any) -> Iterator[Factor]:
         """Factors of 1 + X X^T and 1 + X^T X; a GPU computes them concurrently with other work until they are used."""
 
-    def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
-        """Replace rows by rows L^T; L is a lower `triangle` or a full matrix."""
+    def times_transpose(self, rows: Any, L: Any, triangle: bool, work: Any = None) -> None:
+        """Replace rows by rows L^T; L is a lower `triangle` or a full matrix. `work`: memory for some of the rows."""
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
         """Set rows[one] and rows[other] to rows[one] L^T; `one` and `other` are lists of row numbers."""

@@ -55,7 +55,7 @@ class DeviceLinalg:
     """Linear algebra of a GPU by full products: triangular ones are slower (4.0 against 3.4 ms for 20,000 rows of
     octadecane's metric, H200)."""
 
-    factor_copies, stack_copies, copied_rows, solved_rows = 7, 2, 3 * COPIED_ROWS, 2 * ROWS_AT_ONCE
+    factor_copies, stack_copies, copied_rows = 7, 2, 3 * COPIED_ROWS
 
     def __init__(self, xp: Any, library: Library) -> None:
         self._xp, self._library = xp, library
@@ -150,16 +150,23 @@ class DeviceLinalg:
             lambda A: self.factor(add_to_diagonal(self.lower_gram(A), 1.0)), (X, transpose(X))
         )
 
-    def times_transpose(self, rows: Any, L: Any, triangle: bool) -> None:
+    def solved_rows(self, n: int, given: int = 0) -> int:
+        """Products, and copies of rows that are not contiguous."""
+        copies = (min(given, ROWS_AT_ONCE) or ROWS_AT_ONCE) if n >= 4 * PANEL else 0
+        return copies if given else copies + ROWS_AT_ONCE
+
+    def times_transpose(self, rows: Any, L: Any, triangle: bool, work: Any = None) -> None:
         """Multiply by panels of columns, the last ones first, since a column depends only on those before it."""
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            some = rows[start : start + ROWS_AT_ONCE]
-            if not triangle or len(L) < 4 * PANEL:
-                some[...] = some @ L.T
-                continue
-            for end in range(len(L), 0, -PANEL):
-                begin = max(0, end - PANEL)
-                some[:, begin:end] = some[:, :end] @ L[begin:end, :end].T
+        n, panel = len(L), PANEL if triangle and len(L) >= 4 * PANEL else len(L)
+        work = self._xp.empty(min(len(rows), ROWS_AT_ONCE) * n) if work is None else work.reshape(-1)
+        at_once = min(ROWS_AT_ONCE, work.size // n)
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            for end in range(n, 0, -panel):
+                begin = max(0, end - panel)
+                product = work[: len(some) * (end - begin)].reshape(len(some), -1)
+                used = end if triangle else n
+                some[:, begin:end] = self._xp.matmul(some[:, :used], L[begin:end, :used].T, out=product)
 
     def times_transpose_to(self, rows: Any, one: Any, other: Any, L: Any, triangle: bool) -> None:
         """Multiply portions of copied rows."""

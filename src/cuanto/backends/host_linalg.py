@@ -62,8 +62,7 @@ class HostLinalg:
         """Each thread copies a chunk of rows and writes another of the same size."""
         return 2 * SOLVED_AT_ONCE * self._backend.traits.workers
 
-    @property
-    def solved_rows(self) -> int:
+    def solved_rows(self, n: int, given: int = 0) -> int:
         """Each thread copies and solves a chunk of rows, as in `times_transpose_to`."""
         return self.copied_rows
 
@@ -154,8 +153,8 @@ class HostLinalg:
         """Each factor is computed when it is used."""
         return (self.factor(add_to_diagonal(self.lower_gram(A), 1.0)) for A in (X, transpose(X)))
 
-    def times_transpose(self, rows: Array, L: Array, triangle: bool) -> None:
-        """Multiply in our threads; the rows must be contiguous."""
+    def times_transpose(self, rows: Array, L: Array, triangle: bool, work: Any = None) -> None:
+        """Multiply in our threads, each of which has its own memory."""
         if not rows.flags.c_contiguous:
             rows[...] = rows @ L.T
             return

@@ -49,6 +49,9 @@ GATHERING = 1.4
 """The same if rows are copied together first, relative to it."""
 READ_SECONDS, COPY_SECONDS = 2.5e-13, 1.4e-12
 """Time to read a byte of integrals, and to copy one of scattered rows (valinomycin, H200)."""
+CLASS_BYTES = 5 << 20
+"""Bytes of recomputed integrals that take as long as the call for a class (16 and 24 waters, def2-SVP, H200: 4 ms for
+the 30 classes of a part)."""
 ROW_INDICES = 3
 """Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
@@ -222,12 +225,12 @@ def plan_tensor(integrals: ThreeCentre, exchange: bool, limit: int, advice: Advi
     if plans:
         return min(plans, key=lambda plan: plan.memory.seconds)
     partial = schedule.partial if exchange else "blocks"
-    sizes = found.get(partial) or block_sizes(integrals, layout)
     engine = engine_bytes(integrals, exchange)
     if parts is None:
+        sizes = found.get(partial) or block_sizes(integrals, layout)
         plan = make_plan(replace(sizes, engine=engine), limit, advice)
     else:
-        plan = plan_recomputed(replace(recomputed_sizes(integrals, sizes), engine=engine), limit, advice)
+        plan = plan_recomputed(replace(recomputed_sizes(integrals, parts), engine=engine), limit, advice)
     plan = replace(plan, in_core=min(one.in_core for one in found.values()))
     return TensorPlan(plan, partial, layout, partners, parts)
 
@@ -289,15 +292,19 @@ def packed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
     n, naux, linalg = integrals.basis.nbf, integrals.aux.nbf, integrals.backend.linalg
     sizes = _sizes(integrals, parts.rows, naux + ROW_INDICES, n + 1)
     places = 2 * parts.places + naux * parts.gathered_rows
-    work = 8 * min(linalg.solved_rows, 2 * sum(parts.rows)) * naux
+    work = 8 * min(linalg.solved_rows(naux), 2 * sum(parts.rows)) * naux
     seconds = _pass_seconds(GATHERING * len(parts.groups), (READ_SECONDS + COPY_SECONDS) * 8 * parts.places * naux)
     return replace(sizes, fixed=sizes.fixed + 8 * places, work=work, pass_seconds=seconds)
 
 
-def recomputed_sizes(integrals: ThreeCentre, sizes: Sizes) -> Sizes:
-    """Bytes of packed rows if some are recomputed: X is multiplied by M^-T, which copies some of its rows."""
-    n, naux = integrals.basis.nbf, integrals.aux.nbf
-    return replace(sizes, work=0, copy=16 * n * naux, most_copies=8 * integrals.backend.linalg.solved_rows * naux)
+def recomputed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
+    """Bytes of packed rows if some are recomputed: B or X is multiplied by M^-T in the memory of the rows that are
+    copied together."""
+    sizes, naux = packed_sizes(integrals, parts), integrals.aux.nbf
+    copies = 8 * integrals.backend.linalg.solved_rows(naux, parts.gathered_rows) * naux
+    momenta, aux_momenta = (1 + max(shell.l for shell in one.shells) for one in (integrals.basis, integrals.aux))
+    classes = momenta * (momenta + 1) // 2 * aux_momenta
+    return replace(sizes, work=0, fixed=sizes.fixed + copies, call_bytes=CLASS_BYTES * classes)
 
 
 def _pass_seconds(calls: float, reading: float) -> float:

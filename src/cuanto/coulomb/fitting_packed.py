@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from cuanto.coulomb.fitting_rows import Partners, large_pairs
 from cuanto.coulomb.memory import Plan
 from cuanto.coulomb.metric import FittingMetric
 from cuanto.coulomb.pair_classes import select_bras
-from cuanto.integrals.batches import BraBatch
+from cuanto.integrals.batches import BraBatch, KetBatch
 
 GATHERED = 4
 """Functions whose rows are copied together at once, if they occur with the same functions."""
@@ -200,6 +200,14 @@ def cut_pairs(basis: Basis, partners: Partners, functions: int, naux: int) -> Pa
     return PairParts(partners, part_of_atom[basis.function_atoms], naux)
 
 
+class Recomputed(NamedTuple):
+    """The pairs of a part that is recomputed, and the slices of the fitting basis that are computed at once."""
+
+    pairs: PairRows
+    bras: list[BraBatch]
+    slices: list[tuple[slice, list[KetBatch]]]
+
+
 class PackedRows(FittedTensor):
     """The first parts are stored, as B, the others are recomputed; `sums`: those of J, unless all parts are stored."""
 
@@ -215,6 +223,7 @@ class PackedRows(FittedTensor):
         self.n, self.naux, self.backend = integrals.basis.nbf, integrals.aux.nbf, integrals.backend
         self.order = np.arange(self.n)
         self._X, self._buffer, self._gathered = (Workspace(self.backend) for _ in range(3))
+        self._gathered_rows = parts.gathered_rows
         count, batches = len(parts.rows), list(large_pairs(integrals.basis))
         self._stored: list[tuple[PairRows, Any]] = []
         if plan.kept:
@@ -225,15 +234,19 @@ class PackedRows(FittedTensor):
                 rows = sums.padded
             else:
                 rows = self._compute(pairs, list(integrals.attenuate(pairs.place(batches))))
-                metric.half_solve(rows)
+                self._half_solve(rows)
             self._stored.append((pairs, rows))
         assert sums is not None
         self.sums = sums
+        slices, numbers = cache(partial(aux_slices, integrals.aux)), plan.aux_at_once * max(parts.rows)
         self._recomputed = [
-            (pairs, list(integrals.attenuate(pairs.place(batches))))
+            Recomputed(
+                pairs,
+                list(integrals.attenuate(pairs.place(batches))),
+                slices(min(self.naux, numbers // max(1, len(pairs.keys)))),
+            )
             for pairs in (parts.pairs(k, k + 1, self.backend) for k in range(plan.kept, count))
         ]
-        self._slices = aux_slices(integrals.aux, plan.aux_at_once) if self._recomputed else []
         covered = sum(group.last - group.first for pairs, _ in self._stored for group in pairs.groups)
         self._adds = bool(self._recomputed) or covered < self.n
 
@@ -252,21 +265,25 @@ class PackedRows(FittedTensor):
 
     def _add_recomputed(self, C_iq: Any, X_piP: Any) -> None:
         """Add the pairs that are not stored to X; nothing else may have been added before."""
-        recomputed = sum(len(pairs.keys) for pairs, _ in self._recomputed)
-        solve_rows = len(self._slices) == 1 and recomputed < self.n * len(C_iq)
-        calls = ITERATIONS * len(self._recomputed) * len(self._slices)
+        calls = sum(len(part.slices) for part in self._recomputed)
+        recomputed = sum(len(part.pairs.keys) for part in self._recomputed)
+        solve_rows = calls == len(self._recomputed) and recomputed < self.n * len(C_iq)
         rows: Any = None
-        for pairs, bras in self._recomputed:
-            for part, kets in self._slices:
+        for pairs, bras, slices in self._recomputed:
+            for some, kets in slices:
                 del rows  # as in `_transform`
-                rows = self._buffer(len(pairs.keys) + 1, part.stop - part.start)
+                rows = self._buffer(len(pairs.keys) + 1, some.stop - some.start)
                 rows[...] = 0.0
-                self.integrals.fill(rows, bras, kets, calls)
+                self.integrals.fill(rows, bras, kets, ITERATIONS * calls)
                 if solve_rows:
-                    self.metric.half_solve(rows)
-                self._transform(pairs, rows, C_iq, X_piP[:, :, part], add=True)
+                    self._half_solve(rows)
+                self._transform(pairs, rows, C_iq, X_piP[:, :, some], add=True)
         if not solve_rows:
-            self.metric.half_solve(X_piP.reshape(-1, self.naux))
+            self._half_solve(X_piP.reshape(-1, self.naux))
+
+    def _half_solve(self, rows: Any) -> None:
+        """Multiply by M^-T, in the memory of the rows that are copied together."""
+        self.metric.half_solve(rows, self._gathered(min(len(rows), self._gathered_rows), self.naux))
 
     def _transform(self, pairs: PairRows, B_rP: Any, C_iq: Any, X_piP: Any, add: bool) -> None:
         """Compute sum_q B_pqP C_qi of the pairs, or add it to X."""

@@ -309,7 +309,7 @@ def _select(kinds: Sequence[tuple[Primitives, Primitives]], threshold: float, ba
                 values |= {"skip": first - base, "place": first - begin, "threshold": smallest, "keep": keep}
                 launches.append(Launch(program, last - first, values))
         backend.launch_all(launches)
-        parts.append(xp.flatnonzero(keep) + begin if begin else xp.flatnonzero(keep))
+        parts.append(begin + xp.flatnonzero(keep) if begin else xp.flatnonzero(keep))
     numbers = xp.concatenate(parts) if len(parts) > 1 else parts[0]
     starts = backend.to_host(xp.searchsorted(numbers, backend.to_device(np.array(bases)))).tolist()
     counts = [end - start for start, end in pairwise(starts)]

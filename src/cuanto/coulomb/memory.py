@@ -23,8 +23,8 @@ COLUMNS = 32
 FEW_COLUMNS = 16
 """Smallest number of columns to which a plan is reduced in order to store more integrals: products are slow with
 fewer."""
-BUFFER_SHARE = 0.25
-"""Fraction of the memory left by the fixed arrays that recomputed integrals may use."""
+READING = 1 / 16
+"""Time to read stored integrals, relative to that of computing them (24 waters, H200)."""
 BUILD_MATRICES = 8
 """Square matrices over the basis that exist at once in a build of J and K."""
 
@@ -46,10 +46,8 @@ class Sizes:
     """Bytes of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once if memory allows it: all of them, so that integrals are recomputed once."""
-    copy: int = 0
-    """Bytes of the copies of one transformed orbital, if X is multiplied by M^-T."""
-    most_copies: int = 0
-    """Largest size of these copies."""
+    call_bytes: int = 12 * MIB
+    """Bytes of recomputed integrals that take as long as the calls for a block: 3 ms (16 waters, two cores)."""
     pass_seconds: float = 0.0
     """Time of one pass over stored integrals, besides the products: calls, and copies of integrals."""
 
@@ -62,14 +60,6 @@ class Sizes:
         """Bytes with all blocks stored: before anything else, while integrals are stored, and in builds."""
         return max(self.metric, self.fixed + sum(self.blocks) + max(self.work, columns * self.column))
 
-    def transformed(self, columns: int) -> int:
-        """Bytes of X of some orbitals with its copies."""
-        return columns * self.column + min(self.most_copies, columns * self.copy)
-
-    def columns_within(self, room: int) -> int:
-        """Orbitals whose X fits into some bytes with its copies."""
-        return max(room // (self.column + self.copy), (room - self.most_copies) // self.column)
-
     @property
     def smallest_buffer(self) -> int:
         """Bytes of the largest block if it has only the widest shell of the fitting basis."""
@@ -78,7 +68,7 @@ class Sizes:
     @property
     def minimum(self) -> int:
         """Bytes with nothing stored, one orbital at a time and the smallest buffer."""
-        work = self.smallest_buffer + self.transformed(1) if self.column else 0
+        work = self.smallest_buffer + self.column if self.column else 0
         return max(self.metric, self.fixed + self.engine + work)
 
 
@@ -145,40 +135,30 @@ def plan_recomputed(sizes: Sizes, limit: int, advice: Advice = raise_limit) -> P
         )
     if not sizes.column:
         return Plan("direct", 0, total, 0, 0, sizes.minimum, sizes.in_core, limit, exchange=False)
-    fixed, largest, minimum = sizes.fixed + sizes.engine, max(sizes.blocks), sizes.smallest_buffer
-    spare = limit - fixed
-    buffer = min(largest, max(minimum, int(BUFFER_SHARE * spare)))
-    if spare - buffer < sizes.transformed(1):
-        buffer = minimum
-    columns, kept = _divide(sizes, spare - buffer)
-    held = sizes.transformed(columns) + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
-    buffer = min(largest, max(buffer, spare - held))  # larger if passes of equal size leave some memory
-    running = fixed + buffer + held
-    mode = "blocked" if kept else "direct"
-    at_once = max(sizes.widest, sizes.naux * buffer // largest)
+    fixed = sizes.fixed + sizes.engine
+    columns, kept, buffer = _divide(sizes, limit - fixed)
+    running = fixed + buffer + columns * sizes.column + (sum(sizes.blocks[:kept]) + sizes.work if kept else 0)
+    at_once = max(sizes.widest, sizes.naux * buffer // max(sizes.blocks))
     expected = max(sizes.metric, running)
-    return Plan(mode, kept, total, columns, at_once, expected, sizes.in_core, limit)
+    return Plan("blocked" if kept else "direct", kept, total, columns, at_once, expected, sizes.in_core, limit)
 
 
-def _divide(sizes: Sizes, room: int) -> tuple[int, int]:
-    """Columns of X per pass and the number of stored blocks, so that the fewest integrals are recomputed.
+def _divide(sizes: Sizes, room: int) -> tuple[int, int, int]:
+    """Columns of X per pass, the number of stored blocks, and bytes for recomputed integrals that take least time.
 
-    Every pass recomputes all blocks that are not stored.
+    Every pass recomputes all blocks that are not stored, each in as few slices as fit into these bytes.
     """
-    ends = np.cumsum([0, *sizes.blocks])
-    best: tuple[int, int, int] | None = None
-    for passes in range(1, sizes.columns + 1):
-        columns = -(-sizes.columns // passes)
-        if best is not None and columns < FEW_COLUMNS:
-            break
-        left = room - sizes.transformed(columns)
-        if left < 0 and columns > 1:
-            continue
-        kept = max(0, int(np.searchsorted(ends, left - sizes.work, side="right")) - 1)
-        recomputed = passes * int(ends[-1] - ends[kept])
-        if best is None or recomputed < best[0]:
-            best = recomputed, passes, kept
-    assert best is not None
-    held = int(ends[best[2]]) + sizes.work if best[2] else 0
-    columns = max(1, min(sizes.columns, sizes.columns_within(room - held)))
-    return -(-sizes.columns // -(-sizes.columns // columns)), best[2]
+    blocks, total = np.array(sizes.blocks), len(sizes.blocks)
+    kept = np.arange(total + 1)
+    held = np.cumsum([0, *sizes.blocks]) + np.where(kept > 0, sizes.work, 0)
+    recomputed = kept[:, None] <= np.arange(total)
+    found: list[tuple[float, int, int, int]] = []
+    for columns in sorted({-(-sizes.columns // passes) for passes in range(1, sizes.columns + 1)}):
+        left = room - columns * sizes.column - held
+        slices = -(-blocks // np.clip(left, 1, blocks.max())[:, None])
+        bytes_kb = np.where(recomputed, np.maximum(slices * sizes.call_bytes, blocks), READING * blocks)
+        cost = np.where(left >= sizes.smallest_buffer, -(-sizes.columns // columns) * bytes_kb.sum(axis=1), np.inf)
+        k = int(np.argmin(cost))
+        found.append((float(cost[k]), -columns, k, min(int(left[k]), max(sizes.blocks))))
+    _, columns, k, buffer = min(found)
+    return -columns, k, buffer

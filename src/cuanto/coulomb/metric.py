@@ -176,9 +176,9 @@ class FittingMetric:
         # M M^T differs from V where eigenvalues were raised.
         self._V_PQ = V_PQ if keep and self.triangular else None
 
-    def half_solve(self, rows: Any) -> Any:
-        """rows [n, P] M^-T; the rows are overwritten and returned."""
-        self._linalg.times_transpose(rows, self.inverse, self.triangular)
+    def half_solve(self, rows: Any, work: Any = None) -> Any:
+        """rows [n, P] M^-T; the rows are overwritten and returned. `work`: memory for a part of the result."""
+        self._linalg.times_transpose(rows, self.inverse, self.triangular, work)
         return rows
 
     def half_solve_to(self, rows: Any, one: Any, other: Any) -> None:
