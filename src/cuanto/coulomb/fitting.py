@@ -49,9 +49,8 @@ GATHERING = 1.4
 """The same if rows are copied together first, relative to it."""
 READ_SECONDS, COPY_SECONDS = 2.5e-13, 1.4e-12
 """Time to read a byte of integrals, and to copy one of scattered rows (valinomycin, H200)."""
-CLASS_BYTES = 5 << 20
-"""Bytes of recomputed integrals that take as long as the call for a class (16 and 24 waters, def2-SVP, H200: 4 ms for
-the 30 classes of a part)."""
+CALL_BYTES = 14 << 20
+"""Bytes of integrals that a device recomputes and transforms in 0.08 ms, the time of a call (24 waters, H200)."""
 ROW_INDICES = 3
 """Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
@@ -303,8 +302,9 @@ def recomputed_sizes(integrals: ThreeCentre, parts: PairParts) -> Sizes:
     sizes, naux = packed_sizes(integrals, parts), integrals.aux.nbf
     copies = 8 * integrals.backend.linalg.solved_rows(naux, parts.gathered_rows) * naux
     momenta, aux_momenta = (1 + max(shell.l for shell in one.shells) for one in (integrals.basis, integrals.aux))
-    classes = momenta * (momenta + 1) // 2 * aux_momenta
-    return replace(sizes, work=0, fixed=sizes.fixed + copies, call_bytes=CLASS_BYTES * classes)
+    # classes of integrals, and groups of functions, of which parts have more than all functions together
+    calls = momenta * (momenta + 1) // 2 * aux_momenta + 2 * len(parts.groups) // len(parts.rows)
+    return replace(sizes, work=0, fixed=sizes.fixed + copies, call_bytes=CALL_BYTES * calls)
 
 
 def _pass_seconds(calls: float, reading: float) -> float:
