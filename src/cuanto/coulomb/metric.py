@@ -190,10 +190,10 @@ class FittingMetric:
         return x @ self.inverse
 
     def solve(self, x: Any) -> Any:
-        """x [n, P] V^-1"""
-        c = self.back_solve(self.half_solve(x.copy()))
+        """x [n, P] V^-1 of a few densities."""
+        c = self.back_solve(x @ self.inverse.T)
         if self._V_PQ is not None:
-            c += self.back_solve(self.half_solve(x - c @ self._V_PQ))
+            c += self.back_solve((x - c @ self._V_PQ) @ self.inverse.T)
         return c
 
 
