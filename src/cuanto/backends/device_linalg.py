@@ -159,7 +159,7 @@ class DeviceLinalg:
         """Multiply by panels of columns, the last ones first, since a column depends only on those before it."""
         n, panel = len(L), PANEL if triangle and len(L) >= 4 * PANEL else len(L)
         work = self._xp.empty((min(len(rows), ROWS_AT_ONCE), n)) if work is None else work
-        work, at_once = work.reshape(-1), min(ROWS_AT_ONCE, work.size // n)
+        work, at_once = work.reshape(-1), max(1, min(ROWS_AT_ONCE, work.size // n))
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
             for end in range(n, 0, -panel):

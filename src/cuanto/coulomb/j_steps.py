@@ -380,22 +380,21 @@ class Launcher:
         values = {**vars(job), "chunks": chunks, "boys_table": self._tables[job.real], "out": out}
         grain = max(1, int(TASK / (job.kets * job.operations)))
 
-        def launch(program: Program, scratch: int, otherwise: Callable[[], Launch] | None, **more: Any) -> Launch:
+        def launch(program: Program, scratch: int = 0, **more: Any) -> Launch:
             per_block = program.source.per_block
             items = -(-job.bras // per_block) * per_block * chunks
-            return Launch(program, items, {**values, **more}, scratch, grain, otherwise=otherwise)
+            return Launch(program, items, values, scratch, grain, **more)
 
         def general() -> Launch:
             lanes, scratch = general_memory(target, job.orders, job.densities, job.real)
             bra_order, ket_order = job.orders
-            program = self.backend.compile(general_source(target, job.real))
-            more = {"bra_order": bra_order, "ket_order": ket_order, "tuples": self._tuples, "lanes": lanes}
-            return launch(program, scratch, None, **more)
+            values.update(bra_order=bra_order, ket_order=ket_order, tuples=self._tuples, lanes=lanes)
+            return launch(self.backend.compile(general_source(target, job.real)), scratch)
 
         if (source := job.straight(target)) is not None:
             work = self.calls * job.bras * job.kets * (job.operations + BOYS_OPERATIONS)
             wait = is_worth_waiting(self.backend, "j.worth_waiting", work, job.operations)
             program = self.backend.compile(source, later=not wait)
             if uses_special(program, wait):
-                return launch(program, 0, None if program.ready else general)
+                return launch(program, otherwise=None if program.ready else general)
         return general()

@@ -142,22 +142,9 @@ class Convergence:
         If DIIS leaves the valley of the state `floor`, where a descent ended, another descent follows, up to `descents`
         times, and then Newton steps, which take ten times as many Fock matrices.
         """
-        problem, frame = self.problem, self.problem.frame
-        accelerator = Accelerator(self.options, frame, self.watched, frame.free)
-        if secants is not None:
-            accelerator.history.carry(secants.carried(frame, self.S_pq))
-        lowest, last, watch = floor, None, Watch(floor if self.watched else None)
-        arguments = (accelerator, self.diagonaliser, self.criteria, self.counted.left)
-        for last in self.counted(iterate(problem, start, *arguments, floor)):
-            if not last.converged:
-                yield last
-            lowest = last if lowest is None or last.energy < lowest.energy else lowest
-            if watch.climbs(last):
-                break
+        last, lowest = yield from self._diis(start, secants, floor)
         if last is None or lowest is None:
             return floor
-        if last.converged and secants is not None:
-            secants.add(accelerator.history.differences(), frame, self.S_pq)
         rises = floor is not None and last.energy > floor.energy + MAX_RISE
         if (last.converged and not rises) or not self.watched or self.counted.left <= 0:
             return last
@@ -166,11 +153,31 @@ class Convergence:
         if floor is None or descents == 0 or 2 * self.counted.left < int(self.options.max_iterations):
             return (yield from self._minimise(self._continue(lowest), lowest.gradient))
         steps, handover = min(MAX_DESCENT, self.counted.left), FURTHER * lowest.gradient
-        floor = yield from self._last(descend(problem, self._continue(lowest), steps, handover))
+        floor = yield from self._last(descend(self.problem, self._continue(lowest), steps, handover))
         if floor is None or self.counted.left <= 0:
             return floor
         further = descents - 1 if floor.gradient < handover else 0  # a slow descent is not repeated
         return (yield from self._extrapolate(self._continue(floor), None, floor, further))
+
+    def _diis(
+        self, start: Start, secants: Secants | None, floor: State | None
+    ) -> Generator[State, None, tuple[State | None, State | None]]:
+        """DIIS until it converges or leaves the valley of `floor`: the last state and the lowest, also of `floor`."""
+        frame = self.problem.frame
+        accelerator = Accelerator(self.options, frame, self.watched, frame.free)
+        if secants is not None:
+            accelerator.history.carry(secants.carried(frame, self.S_pq))
+        lowest, last, watch = floor, None, Watch(floor if self.watched else None)
+        arguments = (accelerator, self.diagonaliser, self.criteria, self.counted.left)
+        for last in self.counted(iterate(self.problem, start, *arguments, floor)):
+            if not last.converged:
+                yield last
+            lowest = last if lowest is None or last.energy < lowest.energy else lowest
+            if watch.climbs(last):
+                break
+        if last is not None and last.converged and secants is not None:
+            secants.add(accelerator.history.differences(), frame, self.S_pq)
+        return last, lowest
 
     def _minimise(self, start: tuple[Any, Any], gradient: float = np.inf) -> States:
         """Descend to a minimum from orbitals with this gradient, as far as it is known."""
