@@ -18,7 +18,7 @@ THAN_BEFORE = {
 }
 """Calculations that take more than 1.03 of the time of an earlier version on two cores: at most how much."""
 ON_A_GPU = {
-    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.07,  # 1.01 in one run, 1.06 in the other, which took more calls for each solve
+    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.07,  # 1.01 in one run, 1.06 in the other, with more calls for each solve
 }
 """The same on a GPU."""
 
