@@ -46,8 +46,8 @@ class Sizes:
     """Bytes of the J engine."""
     columns: int = COLUMNS
     """Orbitals to transform at once if memory allows it: all of them, so that integrals are recomputed once."""
-    call_bytes: int = 12 * MIB
-    """Bytes of recomputed integrals that take as long as the calls for a block: 3 ms (16 waters, two cores)."""
+    call_bytes: int = 24 * MIB
+    """Bytes of recomputed integrals that take as long as the calls for a block: 8 ms (decane, 16 waters, two cores)."""
     pass_seconds: float = 0.0
     """Time of one pass over stored integrals, besides the products: calls, and copies of integrals."""
 
@@ -156,7 +156,7 @@ def _divide(sizes: Sizes, room: int) -> tuple[int, int, int]:
     for columns in sorted({-(-sizes.columns // passes) for passes in range(1, sizes.columns + 1)}):
         left = room - columns * sizes.column - held
         slices = -(-blocks // np.clip(left, 1, blocks.max())[:, None])
-        bytes_kb = np.where(recomputed, np.maximum(slices * sizes.call_bytes, blocks), READING * blocks)
+        bytes_kb = np.where(recomputed, blocks + slices * sizes.call_bytes, READING * blocks)
         cost = np.where(left >= sizes.smallest_buffer, -(-sizes.columns // columns) * bytes_kb.sum(axis=1), np.inf)
         k = int(np.argmin(cost))
         found.append((float(cost[k]), -columns, k, min(int(left[k]), max(sizes.blocks))))
