@@ -126,7 +126,7 @@ def make_plan(sizes: Sizes, limit: int, advice: Advice = raise_limit) -> Plan:
 
 
 def plan_recomputed(sizes: Sizes, limit: int, advice: Advice = raise_limit) -> Plan:
-    """The plan that recomputes fewest integrals if not all can be stored."""
+    """The plan that takes least time if not all integrals can be stored."""
     total = len(sizes.blocks)
     if limit < sizes.minimum:
         raise InputError(
