@@ -1,17 +1,22 @@
-"""MkDocs hook: replace `<!-- options -->` by the table of all options, made from `cuanto.options`."""
+"""Write the table of all options, from `cuanto.options`, into the page about the interface.
+
+python tools/docs_options.py
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 from cuanto.options import OPTIONS, Option
 
-MARK = "<!-- options -->"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "interface.md"
+BEGIN, END = "<!-- made by tools/docs_options.py -->\n", "<!-- end -->"
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return the page with the table of options."""
-    return markdown.replace(MARK, options_table())
+def with_table(markdown: str) -> str:
+    """The page with the current table of options."""
+    before, rest = markdown.split(BEGIN)
+    return before + BEGIN + "\n" + options_table() + "\n\n" + END + rest.split(END, 1)[1]
 
 
 def options_table() -> str:
@@ -26,3 +31,7 @@ def _values(option: Option) -> str:
     if option.choices:
         return ", ".join([shown, *(f"`{value}`" for value in option.choices if value != option.default)])
     return f"{shown}; {option.low:g} to {option.high:g}" if option.kind in ("number", "integer") else shown
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text()))
