@@ -17,7 +17,7 @@ from cuanto.cli.calculate import Job, check_molden, job_given, refuse_files, wri
 from cuanto.cli.lines import print_error, print_remarks, print_text
 from cuanto.cli.many import run_given
 from cuanto.cli.show import basis_text, print_heading
-from cuanto.errors import CuantoError
+from cuanto.errors import CuantoError, InputError
 from cuanto.files import write_text
 from cuanto.wording import count
 
@@ -135,8 +135,8 @@ def optimize_source(console: Console, source: Source, job: Job, outputs: Mapping
         table = StepTable(console, job.quiet, settings.criteria, heading, known)
         try:
             outcome = search.run(table.add)
-        except (KeyboardInterrupt, CuantoError):
-            if journal.exists():
+        except (KeyboardInterrupt, CuantoError) as stopped:
+            if journal.exists() and not isinstance(stopped, InputError):
                 print_text(console, f"run the same command to continue after the steps in {journal}")
             raise
     write_outputs(outcome, outputs, source)
@@ -229,6 +229,8 @@ def _advice(outcome: OptimizationResult) -> str:
     if not outcome.settings.ts:
         return "; try a larger --max-steps, or start from the last geometry"
     better = "a better starting point such as the highest point of a scan"
+    if outcome.settings.hessian not in ("auto", "numerical"):
+        better += f", or leave out --hessian {outcome.settings.hessian}"
     searched = sum(not step.stage for step in outcome.steps)
     if outcome.points or searched >= outcome.settings.max_steps:
         return f"; try a larger --max-steps, or {better}"

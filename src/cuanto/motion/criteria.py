@@ -97,6 +97,16 @@ class Measures:
         return cls(*size(gradient_ax), *moved)
 
 
+def require_stationary(gradient_ax: Array) -> None:
+    """Refuse to follow a reaction path from a point that does not even meet the loose criteria."""
+    loose, (rms, largest) = PRESETS["loose"], size(gradient_ax)
+    if rms > loose.gradient_rms or largest > loose.gradient_max:
+        raise InputError(
+            f"no reaction path starts here: the largest force is {largest:.1e} Hartree/Bohr, not zero as in a "
+            "transition state; find that first, with ts=True as well"
+        )
+
+
 def size(values: Array) -> tuple[float, float]:
     """Root mean square and largest absolute value."""
     return float(np.sqrt(np.mean(values**2))), float(np.abs(values).max())

@@ -19,7 +19,7 @@ from cuanto.errors import InputError
 from cuanto.log import Timings, logger
 from cuanto.methods import Result
 from cuanto.motion.constraints import Constraint
-from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement
+from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, require_stationary
 from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.record import Recorder, calculation_key, require_own_files, result_at
 from cuanto.motion.settings import Settings
@@ -210,6 +210,8 @@ class Search:
         else:
             end, converged = start, True
         if settings.irc:
+            if not settings.ts:
+                require_stationary(self._recorder.evaluate(self.surface, end.R_ax)[1])
             points, converged = self._path(end) if converged else ([], False)
             end = points[-1].molecule if points else end
         result = result_at(self.surface, end.R_ax)

@@ -318,7 +318,8 @@ def _translate_errors() -> Iterator[None]:
     except errors.LinearTorsionError as error:
         raise InputError(f"a constrained dihedral angle has three atoms on a line: {_line(error)}") from None
     except errors.IRCError as error:
-        raise InputError(f"no reaction path starts here: {_line(error)}") from None
+        reason = _line(error).split(". Please")[0].lower()
+        raise InputError(f"no reaction path starts here: {reason}; find the transition state, with ts=True") from None
     except (errors.Error, RuntimeError, ValueError, np.linalg.LinAlgError) as error:
         text = f"geomeTRIC found no further step ({_line(error)}); try other coordinates, such as hdlc"
         raise ConvergenceError(text) from error
