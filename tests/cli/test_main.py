@@ -119,10 +119,11 @@ def test_malformed_xyz_is_one_line_and_status_2(text: str, tmp_path: Path, capsy
     error_line(capsys)
 
 
-def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CUANTO_DEBUG", "1")
-    with pytest.raises(InputError):
-        run(["integrals", "nowhere.xyz", "-b", "cc-pvdz"])
+    assert status_of("integrals", "nowhere.xyz", "-b", "cc-pvdz") == 2
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("Traceback") and last.startswith("cuanto: ") and "nowhere.xyz" in last
 
 
 def test_errors_are_explained() -> None:

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
@@ -110,7 +111,7 @@ def options(
 
 @separate_command()
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback instead."""
+    """Entry point. Errors become one line and an exit status; CUANTO_DEBUG=1 shows the traceback as well."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack some letters of molecule names
     try:
@@ -129,7 +130,7 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     except Exception as error:
         debug = os.environ.get("CUANTO_DEBUG", "0") not in ("", "0")
         if debug and usage_line(error) is None:
-            raise
+            traceback.print_exc()
         line, status = explain(error)
         print_error(line)
     if status == INTERRUPTED:
