@@ -259,9 +259,7 @@ def test_refusals() -> None:
         optimize(WATER, "hf", "sto-3g", max_iterations=2)
     with pytest.raises(InputError, match=r"no reaction path starts here: the largest force is .* with ts=True as well"):
         optimize(WATER, "pm6", irc=True)
-    with pytest.raises(
-        InputError, match="starts here: no imaginary mode detected; find the transition state"
-    ):
+    with pytest.raises(InputError, match="starts here: no imaginary mode detected; find the transition state"):
         optimize(optimize(WATER, "pm6").molecule, "pm6", irc=True)
 
 
