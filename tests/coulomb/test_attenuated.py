@@ -16,7 +16,7 @@ from cuanto.basis import Shell
 from cuanto.coulomb import DirectJK, FittedJK, IncrementalJK
 from cuanto.integrals.uploaded_pairs import upload_pairs
 from direct_reference import DEVICES, Array, close, densities
-from fitting_cases import DATA, Device, molecule, random_orbitals, smallest_budget
+from fitting_cases import DATA, Device, budget_of, molecule, random_orbitals, smallest_budget
 from oracles import integrals as reference
 
 FITTED = {0.2: 1e-7, 1.0: 1e-9, 10.0: 1e-9}
@@ -191,6 +191,18 @@ def test_fitted_by_definition(name: str, set_name: str, omega: float) -> None:
         expected = B_pqP @ np.einsum("pqP,pq->P", B_pqP, D_spq[0]), np.einsum("piP,qiP->pq", X_piP, X_piP)
     for M, theirs in zip(found, expected, strict=True):
         assert np.abs(M - theirs).max() <= FITTED[omega]
+
+
+def test_gradients_do_not_depend_on_memory() -> None:
+    """Rounding errors are magnified by the singular metric, and differ where integrals are recomputed."""
+    mol = molecule("benzene")
+    basis, aux = Basis("def2-svp", mol), Basis("def2-universal-jkfit", mol)
+    C_spi, D_spq = random_orbitals(basis.nbf, 12)
+    stored = FittedJK(basis, aux, backend="cpu", omega=0.3)
+    less = FittedJK(basis, aux, backend="cpu", omega=0.3, budget=budget_of(0.55 * stored.plan.in_core))
+    assert stored.plan.mode == "in-core" and less.plan.mode == "direct" and stored.metric.left_out > 0
+    found, expected = (builder.exchange_gradient(D_spq, C_spi) for builder in (less, stored))
+    assert np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
 
 
 @DEVICES
