@@ -265,6 +265,10 @@ def test_report(h2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["-o", "max_iter=3"], "did you mean 'max_iterations'?"),
         (["-o", "max_iterations"], "write NAME=VALUE"),
         (["-o", "damping=2"], "damping is 2"),
+        (
+            ["--smearing", "0.03", "-o", "smearing=0.05"],
+            "--smearing and -o smearing have different values: leave out one",
+        ),
         (["--max-memory", "lots"], "give a size such as 4GB"),
         (["--max-memory", "1MB"], "of the program itself"),
         (["--fitting", "k"], "--fitting"),

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cuanto.errors import InputError
+from cuanto.errors import InputError, require
 from cuanto.options import OPTIONS
 
 Device = StrEnum("Device", ["AUTO", "CPU", "CUDA"])
@@ -222,7 +222,11 @@ def options_given(flags: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = parse_size(value, OPTIONS[name].flags[0])
         elif isinstance(value, str) and not OPTIONS[name].flags:
             found[name] = option_value(value)
-    return checked_keywords(found | parse_options(flags["option"] or []), "--option")
+    settings = parse_options(flags["option"] or [])
+    for name in settings.keys() & found.keys():
+        flag = (OPTIONS[name].flags or (f"--{name.replace('_', '-')}",))[0]
+        require(settings[name] == found[name], f"{flag} and -o {name} have different values: leave out one of them")
+    return checked_keywords(found | settings, "--option")
 
 
 def examples(*lines: str) -> str:
