@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.basis.potential_formats import potential_entry, potential_from_exchange
 from cuanto.cli.main import run
 from cuanto.errors import InputError, MissingDependencyError
 from cuanto.interfaces.qcschema import to_qcschema, write_qcschema
@@ -128,6 +129,21 @@ def test_the_terms_of_the_schema_add_up() -> None:
     properties = found.to_qcschema()["properties"]
     names = ("scf_one_electron_energy", "scf_two_electron_energy", "nuclear_repulsion_energy")
     assert sum(properties[name] for name in names) == pytest.approx(found.energy, abs=1e-9)
+
+
+def test_a_core_potential_without_a_local_part() -> None:
+    """QCElemental requires a term in every part."""
+    from qcelemental.models import AtomicInput, AtomicResult
+
+    model, keywords = {"method": "hf", "basis": "cc-pvdz-pp"}, {"backend": "cpu"}
+    iodine = {"symbols": ["I", "I"], "geometry": [0, 0, 0, 0, 0, 5.04]}
+    given = {"molecule": iodine, "driver": "energy", "model": model, "keywords": keywords}
+    done = cuanto.compute(AtomicInput(**given, protocols={"wavefunction": "all"}))
+    assert isinstance(done, AtomicResult) and done.wavefunction is not None
+    basis = cuanto.Basis("cc-pvdz-pp", cuanto.Molecule(["I", "I"], np.reshape(iodine["geometry"], (2, 3))))
+    potential = basis.core_potentials[0]
+    assert potential is not None and not potential.local
+    assert potential_from_exchange("I", potential_entry(potential)) == potential
 
 
 def test_a_checkpoint_is_a_result(molecule: cuanto.Molecule, tmp_path: Path) -> None:

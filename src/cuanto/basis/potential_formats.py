@@ -11,6 +11,8 @@ from cuanto.basis.shell import ANGULAR_LETTERS
 from cuanto.errors import require
 from cuanto.system.text import parse_json_numbers, parse_numbers, parse_whole, quote
 
+NO_TERM = RadialTerm(power=2, exponent=1.0, coefficient=0.0)
+
 
 class PotentialParts:
     """Parts of a core potential while its file is being read; the local part has the key `LOCAL`."""
@@ -108,7 +110,10 @@ def potential_from_exchange(symbol: str, entry: Mapping[str, Any]) -> CorePotent
 
 
 def potential_entry(potential: CorePotential) -> dict[str, Any]:
-    """A core potential in the data structure of the Basis Set Exchange and of QCSchema, the local part first."""
+    """A core potential in the data structure of the Basis Set Exchange and of QCSchema, the local part first.
+
+    These need a term in every part; one with coefficient zero is written into an empty part (cc-pVDZ-PP).
+    """
     parts = [
         {
             "ecp_type": "scalar",
@@ -117,6 +122,7 @@ def potential_entry(potential: CorePotential) -> dict[str, Any]:
             "gaussian_exponents": [term.exponent for term in terms],
             "coefficients": [[term.coefficient for term in terms]],
         }
-        for l, terms in [(len(potential.projected), potential.local), *enumerate(potential.projected)]
+        for l, given in [(len(potential.projected), potential.local), *enumerate(potential.projected)]
+        for terms in [given or (NO_TERM,)]
     ]
     return {"ecp_electrons": potential.core_electrons, "ecp_potentials": parts}
