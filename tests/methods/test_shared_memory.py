@@ -75,10 +75,10 @@ def test_time_grows_with_less_memory() -> None:
 
 
 def test_every_form_of_the_plan_occurs() -> None:
-    in_core, blocked, direct = plans([850 * MIB, 800 * MIB, 300 * MIB])
-    assert in_core.memory.mode == "in-core" and direct.memory.mode == "direct" and direct.memory.columns < 16
-    assert blocked.memory.mode in ("blocked", "direct") and blocked.memory.columns >= 16
-    assert direct.memory.aux_at_once < blocked.memory.aux_at_once == in_core.memory.aux_at_once
+    in_core, direct, blocked, small = (one.memory for one in plans([size * MIB for size in (850, 800, 700, 300)]))
+    assert [one.mode for one in (in_core, direct, blocked, small)] == ["in-core", "direct", "blocked", "direct"]
+    assert direct.columns > blocked.columns > small.columns >= 16
+    assert in_core.aux_at_once == direct.aux_at_once > blocked.aux_at_once > small.aux_at_once
 
 
 def test_functions_are_grouped_while_few_rows_are_empty() -> None:
@@ -103,14 +103,16 @@ def test_energies_with_less_and_less_memory(monkeypatch: pytest.MonkeyPatch, cap
     """From all integrals and values stored to none: first there are fewer values, then fewer integrals."""
     monkeypatch.setattr(batches, "MIN_BATCH", 1 << 14)
     caplog.set_level(logging.INFO, "cuanto")
-    device, water = Device(), molecule("water_01")
-    options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": device, "grid": (10, 26)}
-    whole, forms = cuanto.energy(water, "b3lyp", "cc-pvdz", **options), []
-    for limit in (20_000_000, 6_000_000, 4_000_000, 1_700_000):
+    device, water, forms = Device(), molecule("water_01"), []
+    options = {"fitting": "jk", "auxbasis": "cc-pvdz-jkfit", "backend": device}
+    # a smaller grid where a batch of points would hardly fit
+    cases = [(20_000_000, (10, 26)), (6_000_000, (10, 26)), (4_000_000, (10, 26)), (1_550_000, (10, 14))]
+    whole = {grid: cuanto.energy(water, "b3lyp", "cc-pvdz", grid=grid, **options).energy for _, grid in cases}
+    for limit, grid in cases:
         caplog.clear()
         with limited_memory(limit):
-            less = cuanto.energy(water, "b3lyp", "cc-pvdz", **options)
-        assert less.energy == pytest.approx(whole.energy, abs=ENERGY)
+            less = cuanto.energy(water, "b3lyp", "cc-pvdz", grid=grid, **options)
+        assert less.energy == pytest.approx(whole[grid], abs=ENERGY)
         said = [text for text in caplog.messages if text.startswith(("quadrature", "density fitting"))]
         forms.append([text.split(":")[1].strip() for text in said])
     recomputed = ["direct", "direct"]

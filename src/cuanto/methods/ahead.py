@@ -84,7 +84,7 @@ def _host_energy(context: Context) -> Iterator[Source]:
         yield cpu_expand()
         yield from (cpu_store("double"), cpu_stored("double"))
     else:
-        for name in ("solve", "fit", "potential", *(("transform", "squares") if request.fitting == "jk" else ())):
+        for name in ("fit", "potential", *(("solve", "transform", "squares") if request.fitting == "jk" else ())):
             yield rows_kernel(name)
     if model.has_functional:
         yield from _setup(request.grid, "cpu", "bound")
