@@ -34,7 +34,7 @@ def test_the_extra_of_everything() -> None:
     (everything,) = extras["all"]
     names = everything.removeprefix("cuanto[").removesuffix("]").split(",")
     assert sorted(names) == sorted(set(extras) - {"all", "gpu", "zig", *DEVELOPMENT})
-    assert "'.[all]': every extra but gpu and zig" in (ROOT / "README.md").read_text()
+    assert "'.[all]': every extra for users but gpu and zig" in (ROOT / "README.md").read_text()
 
 
 def test_import_is_light() -> None:
