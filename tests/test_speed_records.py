@@ -18,9 +18,10 @@ THAN_BEFORE = {
 }
 """Calculations that take more than 1.03 of the time of an earlier version on two cores: at most how much."""
 ON_A_GPU = {
-    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.07,  # 1.01 in one run, 1.06 in the other, with more calls for each solve
+    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.04,  # 1.01 in one run, 1.06 in the other, with more calls for each solve
+    "gradient: caffeine RI-B3LYP/def2-SVP": 1.04,  # 1.01 in one run, 1.06 in the other
 }
-"""The same on a GPU."""
+"""The same on a GPU, by the mean of two runs."""
 
 
 def first_minute(name: str) -> Any:
@@ -99,7 +100,7 @@ def test_timing_geometries_take_no_longer_than_before_other_elements(name: str) 
 
 
 def test_timing_geometries_take_no_longer_than_with_an_earlier_version() -> None:
-    """By the best of several runs, which does not depend on the speed of the host."""
+    """The nine molecules of MOPAC's timings, by the best of several runs, because the host has more than one speed."""
     rows = record("semiempirical_two_versions_later_h200")["cases"]
     assert len(rows) == 9
     assert sum(row["best_after"] for row in rows) <= sum(row["best_before"] for row in rows)

@@ -364,7 +364,7 @@ def test_numbers_of_a_qcschema_molecule(changed: dict[str, object], message: str
 @pytest.mark.parametrize("few", [0, 250])
 @pytest.mark.parametrize(("n", "edge"), [(1, 1.0), (2, 1.0), (50, 3.0), (200, 6.0)])
 def test_close_atoms(n: int, edge: float, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From all distances, and from a tree."""
+    """The same pairs are found from all distances and from a tree."""
     monkeypatch.setattr(distances, "FEW_ATOMS", few)
     R_ax = np.random.default_rng(n).uniform(0.0, edge, (n, 3))
     d_ab = np.linalg.norm(R_ax[:, None] - R_ax, axis=2)

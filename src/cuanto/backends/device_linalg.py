@@ -81,7 +81,7 @@ class DeviceLinalg:
         self._library.add_products(A, B_k, C_k)
 
     def scalar_product(self, A: Any, B: Any) -> Any:
-        """By the library, whose threads add up parts."""
+        """Sum of the products of the elements of two arrays, as a scalar product of the library."""
         return A.reshape(-1) @ B.reshape(-1)
 
     def gram(self, X: Any) -> Any:

@@ -87,8 +87,10 @@ class HostLinalg:
         C_k += self.product(A, B_k)
 
     def scalar_product(self, A: Array, B: Array) -> Any:
-        """From the scalar products of rows: summed in one go, as BLAS libraries do it, the terms of the energy of 1500
-        orbitals give an error of 5e-11 Hartree."""
+        """Sum of the products of the elements of two arrays, from the scalar products of their rows.
+
+        Summed in one go by BLAS, the terms of the energy of 1500 orbitals give an error of 5e-11 Hartree.
+        """
         n = A.shape[-1]
         return (A.reshape(-1, 1, n) @ B.reshape(-1, n, 1)).sum()
 

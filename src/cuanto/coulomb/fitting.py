@@ -50,7 +50,7 @@ GATHERING = 1.4
 READ_SECONDS, COPY_SECONDS = 2.5e-13, 1.4e-12
 """Time to read a byte of integrals, and to copy one of scattered rows (valinomycin, H200)."""
 CALL_BYTES = 14 << 20
-"""Bytes of integrals that a device recomputes and transforms in 0.08 ms, the time of a call (24 waters, H200)."""
+"""Bytes of integrals that a device recomputes and transforms in the 0.08 ms of a call (H200), an estimate."""
 ROW_INDICES = 3
 """Largest number of values stored with a row besides its integrals: its pair, weight and density."""
 
