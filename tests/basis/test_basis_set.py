@@ -175,6 +175,20 @@ def test_frozen_and_shared() -> None:
     assert copy.sources == {"O": "sto-3g", "H": "sto-3g"}
 
 
+def test_the_same_shell_on_another_atom() -> None:
+    for basis in (Basis("cc-pvdz", WATER), Basis("cc-pvdz", WATER, spherical=False)):
+        shell = basis.shells[-1]
+        moved = shell.on(7)
+        assert (moved.atom, shell.atom) == (7, 2) and moved.key == shell.key
+        assert moved.exponents is shell.exponents and pickle.loads(pickle.dumps(moved)).atom == 7
+
+
+def test_equal_tables_give_the_same_shells_whatever_their_kind() -> None:
+    spherical, cartesian, again = (Basis("cc-pvdz", WATER, spherical=pure) for pure in (True, False, True))
+    assert [shell.key for shell in again.shells] == [shell.key for shell in spherical.shells]
+    assert (spherical.nbf, cartesian.nbf) == (24, 25)
+
+
 def test_moved_bases_share_what_depends_on_shells_alone() -> None:
     basis, made = Basis("sto-3g", WATER), []
 
@@ -364,6 +378,8 @@ def test_search_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUANTO_BASIS_PATH", f"{tmp_path / 'absent'}:{tmp_path}:{DATA / 'basis'}")
     assert Basis("6-31+G*", atom("H")).shells[0].exponents.tolist() == [1.0]
     assert Basis("STO-3G", WATER).shells[-1].exponents.tolist() == [2.0]
+    (tmp_path / "sto-3g.H.nw").write_text("H S\n 3.0 1.0\n")
+    assert Basis("STO-3G", WATER).shells[-1].exponents.tolist() == [3.0]  # an edited file counts at once
     # Sets that the folders lack come from the Basis Set Exchange.
     assert Basis("6-31+G*", WATER).nbf > 20
     # The columns of the file, not those of the Basis Set Exchange: the first function is the primitive.

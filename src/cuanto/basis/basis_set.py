@@ -8,7 +8,7 @@ the rest.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import pi, prod, sqrt
 from typing import Any, TypeVar
 
@@ -257,11 +257,7 @@ def _make_shells(
     stated = [shell.pure for table in used.values() for shell in table.shells if shell.l >= 2]
     overall = False not in stated if spherical is None else spherical
     templates = {symbol: _shells_of(table, spherical, overall) for symbol, table in used.items()}
-    return tuple(
-        Shell(atom, shell.l, shell.exponents, shell.coefficients, shell.pure)
-        for atom, symbol in enumerate(molecule.elements)
-        for shell in templates[symbol]
-    )
+    return tuple(shell.on(atom) for atom, symbol in enumerate(molecule.elements) for shell in templates[symbol])
 
 
 def _check_table(table: ElementTable, name: str) -> None:
@@ -269,7 +265,8 @@ def _check_table(table: ElementTable, name: str) -> None:
     require(table.shells, f"basis {quote(name)} has {only} for {table.symbol}: choose a set with orbital functions")
 
 
-def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> list[Shell]:
+@lru_cache(maxsize=256)
+def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> tuple[Shell, ...]:
     """Normalised shells of one element (atom 0), sorted by angular momentum, otherwise in the order of the source.
 
     s and p functions are the same in both kinds and carry the flag of the whole basis, `overall`.
@@ -281,4 +278,4 @@ def _shells_of(table: ElementTable, spherical: bool | None, overall: bool) -> li
             shells.append(Shell.from_table(0, shell.l, shell.exponents, shell.coefficients, pure))
         except InputError as error:
             raise InputError(f"{table.source}, {table.symbol}: {error}") from None
-    return shells
+    return tuple(shells)

@@ -7,6 +7,7 @@ core potentials are left out.
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from cuanto.basis.potential_formats import GaussianPotential, PotentialParts, potential_from_exchange
@@ -39,7 +40,12 @@ def read_basis_file(path: str | os.PathLike[str]) -> dict[str, ElementTable]:
 
 def parse_basis(text: str, source: str = "basis") -> dict[str, ElementTable]:
     """Every element of the text of a basis set file, by symbol; `source` begins every message."""
-    source = format_path(source)
+    return dict(_parse(text, format_path(source)))
+
+
+@lru_cache(maxsize=32)
+def _parse(text: str, source: str) -> Mapping[str, ElementTable]:
+    """Parse a text once: programs that compute many molecules read the same files again and again."""
     lines = [line.strip() for line in split_lines(text)]
     if text.lstrip().startswith("{"):
         tables = tables_from_exchange(parse_json(text, source), source)

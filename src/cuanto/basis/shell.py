@@ -46,6 +46,14 @@ class Shell:
         a_k, c_kq = a_k[used], c_kq[used]
         return cls(atom, l, a_k, normalised_coefficients(l, a_k, c_kq[:, c_kq.any(axis=0)]), pure)
 
+    def on(self, atom: int) -> "Shell":
+        """The same functions on another atom, without checking them again."""
+        shell = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(shell, name, getattr(self, name))
+        object.__setattr__(shell, "atom", atom)
+        return shell
+
     @property
     def key(self) -> tuple[int, bool, bytes, bytes]:
         """Plain data that two shells share if they have the same functions, whatever their atoms."""

@@ -8,7 +8,7 @@ transformation of q is one matrix product for a block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def _primitives(shells: Sequence[Shell]) -> tuple[Array, Array, Array]:
     """Exponent, largest coefficient and angular momentum of all primitives of an atom."""
     if not shells:
         return np.zeros(0), np.zeros(0), np.zeros(0)
-    classes = segments(Basis.from_shells([replace(shell, atom=0) for shell in shells], np.zeros((1, 3))))
+    classes = segments(Basis.from_shells([shell.on(0) for shell in shells], np.zeros((1, 3))))
     return (
         np.concatenate([c.exponents for c in classes]),
         np.concatenate([np.abs(c.coefficients).max(axis=1) for c in classes]),

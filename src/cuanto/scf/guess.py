@@ -10,7 +10,7 @@ import numpy as np
 from cuanto import integrals
 from cuanto.arrays import Array
 from cuanto.backends.base import Backend, get_backend
-from cuanto.basis import Basis, Shell
+from cuanto.basis import Basis
 from cuanto.errors import InputError
 from cuanto.kernels.build import general_source
 from cuanto.scf.atoms import Atom, atom, spread_orbitals
@@ -216,5 +216,5 @@ def _with_spins(columns: list[Array], spins: int) -> Array:
 
 def _join(basis: Basis, other: Basis) -> Basis:
     atoms = len(basis.R_ax)
-    moved = [Shell(s.atom + atoms, s.l, s.exponents, s.coefficients, s.pure) for s in other.shells]
+    moved = [shell.on(shell.atom + atoms) for shell in other.shells]
     return Basis.from_shells([*basis.shells, *moved], np.concatenate([basis.R_ax, other.R_ax]))
