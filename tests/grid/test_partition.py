@@ -13,7 +13,7 @@ from cuanto.backends.base import get_backend
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.basis import Shell
 from cuanto.grid.batches import cut_into_pieces
-from cuanto.grid.cost import COSTS, choose_partition
+from cuanto.grid.cost import COSTS, EDGES, FRACTIONS, choose_partition, points_near
 from cuanto.grid.grouped_grid import GroupedGrid
 from cuanto.grid.groups import PADDING, grid_of_points, make_grid
 from cuanto.grid.panels import PanelQuadrature
@@ -187,18 +187,34 @@ def test_cost_model_chooses_and_can_be_overridden() -> None:
     settings = GridSettings(level=(20, 50))
     _, orbital, points = water_cluster(settings)
     on_cpu, on_device = (ShellReaches(orbital, settings.threshold, get_backend(name)) for name in ("cpu", "simt"))
-    edge, fraction = choose_partition(points, on_cpu, settings)
-    cost, least = COSTS["cpu"], np.inf
-    for e in (1.5, 4.5, 12.0):
-        groups = divide(points, e, fraction)
-        near = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
-        counts = near @ np.array([shell.nbf for shell in orbital.shells])
-        least = min(least, cost.seconds(groups.sizes, counts.astype(np.int64)))
-        if e == edge:
-            assert cost.seconds(groups.sizes, counts.astype(np.int64)) <= least
+    sizes = np.array([shell.nbf for shell in orbital.shells])
+    for on_backend, language in ((on_cpu, "cpu"), (on_device, "cuda")):
+        edge, fraction = choose_partition(points, on_backend, settings)
+        e, f = EDGES.index(edge), FRACTIONS.index(fraction)
+        near = [(EDGES[i], fraction) for i in (e - 1, e + 1) if 0 <= i < len(EDGES)]
+        near += [(edge, FRACTIONS[i]) for i in (f - 1, f + 1) if 0 <= i < len(FRACTIONS)]
+        predicted = []
+        for choice in [(edge, fraction), *near]:
+            groups = divide(points, *choice)
+            listed = significant(orbital, reaches(orbital.shells, settings.threshold), extents(points.r_gx, groups))
+            predicted.append(COSTS[language].seconds(groups.sizes, (listed @ sizes).astype(np.int64)))
+        assert min(predicted) == predicted[0] and len(set(predicted)) > 1
     given = GridSettings(level=(20, 50), cube_edge=5.0, sphere_fraction=0.3)
     assert choose_partition(points, on_cpu, given) == (5.0, 0.3)
     assert choose_partition(points, on_device, GridSettings(cube_edge=5.0))[0] == 5.0
+
+
+def test_the_sample_has_the_nearest_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, points = water_cluster(GridSettings(level=(20, 50)))
+    R_mx = points.r_gx[[0, -1]]
+    monkeypatch.setattr("cuanto.grid.cost.SAMPLE_POINTS", 100)
+    sample = points_near(points, R_mx)
+    chosen = {tuple(r_x) for r_x in sample.r_gx.tolist()}
+    for R_x in R_mx:
+        distance_g = np.linalg.norm(points.r_gx - R_x, axis=1)
+        closer = points.r_gx[distance_g < np.sort(distance_g)[99]]
+        assert {tuple(r_x) for r_x in closer.tolist()} <= chosen
+    assert 100 <= len(sample) <= 200 and np.array_equal(sample.r_xg, sample.r_gx.T)
 
 
 def test_larger_groups_cost_more_functions() -> None:

@@ -7,13 +7,13 @@ padded to the units of the device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from cuanto import tuning
-from cuanto.arrays import Array, Ints
+from cuanto.arrays import Array, Ints, range_starts
 from cuanto.grid.partition import Boxes, ShellReaches, divide
 from cuanto.grid.points import Points, molecular_points
 from cuanto.grid.settings import GridSettings
@@ -83,24 +83,30 @@ def choose_partition(points: Points, reaches: ShellReaches, settings: GridSettin
     fractions = FRACTIONS if settings.sphere_fraction is None else (settings.sphere_fraction,)
     if len(edges) == len(fractions) == 1:
         return edges[0], fractions[0]
-    backend = reaches.backend
-    cost = COSTS[backend.traits.language]
-
-    @cache
-    def seconds(e: int, f: int) -> float:
-        groups = divide(points, edges[e], fractions[f])
-        position_xg = backend.to_device(np.ascontiguousarray(points.r_gx[groups.order].T))
-        _, functions, _ = reaches.count(Boxes.of(position_xg, groups.first, backend))
-        return cost.seconds(groups.sizes, functions)
-
+    seconds: dict[tuple[int, int], float] = {}
     best = min(FIRST_EDGE, len(edges) - 1), min(FIRST_FRACTION, len(fractions) - 1)
     while True:
         e, f = best
         near = [(e + i, f + j) for i, j in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))]
         near = [(i, j) for i, j in near if 0 <= i < len(edges) and 0 <= j < len(fractions)]
-        best = min(near, key=lambda choice: seconds(*choice))
+        if unknown := [choice for choice in near if choice not in seconds]:
+            predicted = _predict(points, [(edges[i], fractions[j]) for i, j in unknown], reaches)
+            seconds |= zip(unknown, predicted, strict=True)
+        best = min(near, key=seconds.__getitem__)
         if best == (e, f):
             return edges[e], fractions[f]
+
+
+def _predict(points: Points, partitions: Sequence[tuple[float, float]], reaches: ShellReaches) -> list[float]:
+    """Time of each partition; the functions of all groups are counted together, because a GPU waits for every count."""
+    backend = reaches.backend
+    groups = [divide(points, edge, fraction) for edge, fraction in partitions]
+    order = np.concatenate([one.order for one in groups])
+    sizes = np.concatenate([one.sizes for one in groups])
+    position_xg = backend.to_device(points.r_xg.take(order, axis=1))
+    _, functions, _ = reaches.count(Boxes.of(position_xg, range_starts(sizes), backend))
+    cost, ends = COSTS[backend.traits.language], np.cumsum([len(one) for one in groups])[:-1]
+    return [cost.seconds(n, f) for n, f in zip(np.split(sizes, ends), np.split(functions, ends), strict=True)]
 
 
 def sample_points(molecule: Molecule, settings: GridSettings) -> Points:
@@ -118,6 +124,8 @@ def points_near(points: Points, R_mx: Array) -> Points:
         return points
     chosen = np.zeros(len(points), dtype=bool)
     for R_x in R_mx:
-        away_gx = points.r_gx - R_x
-        chosen[np.argpartition(np.einsum("gx,gx->g", away_gx, away_gx), SAMPLE_POINTS)[:SAMPLE_POINTS]] = True
-    return Points(points.r_gx[chosen], points.w_g[chosen], points.atom_g[chosen], points.depth_g[chosen])
+        away_xg = points.r_xg - R_x[:, None]
+        chosen[np.argpartition(np.einsum("xg,xg->g", away_xg, away_xg), SAMPLE_POINTS)[:SAMPLE_POINTS]] = True
+    taken = np.flatnonzero(chosen)
+    w_g, depth_g = points.w_g[taken], points.depth_g[taken]
+    return Points(points.r_gx.take(taken, axis=0), w_g, points.atom_g[taken], depth_g)

@@ -84,7 +84,7 @@ def grid_of_points(r_gx: Array, w_g: Array, basis: Basis, settings: GridSettings
     reaches = ShellReaches(basis, settings.threshold, backend)
     edge, _ = choose_partition(points_near(points, basis.R_ax[:1]), reaches, settings)
     groups, put = divide(points, edge, 0.0), backend.to_device
-    position = put(np.ascontiguousarray(points.r_gx[groups.order].T))
+    position = put(points.r_xg.take(groups.order, axis=1))
     own, weight = put(points.atom_g[groups.order]), put(points.w_g[groups.order])
     grid = _assemble(*_within_reach(position, own, weight, groups.first, reaches), reaches, (edge, 0.0))
     return replace(grid, atom_g=None)

@@ -45,10 +45,10 @@ def divide(points: Points, edge: float, fraction: float) -> Groups:
     """Group the points of inner shells (a `fraction` of them) by atom and all others by cubes, so that near points stay
     together."""
     atoms = int(points.atom_g.max()) + 1
-    low_x = points.r_gx.min(axis=0)
-    index_gx = ((points.r_gx - low_x) / edge).astype(np.int64)
-    counts_x = index_gx.max(axis=0) + 1
-    cube_g = (index_gx[:, 0] * counts_x[1] + index_gx[:, 1]) * counts_x[2] + index_gx[:, 2]
+    r_xg = points.r_xg
+    index_xg = ((r_xg - r_xg.min(axis=1)[:, None]) / edge).astype(np.int64)
+    counts_x = index_xg.max(axis=1) + 1
+    cube_g = (index_xg[0] * counts_x[1] + index_xg[1]) * counts_x[2] + index_xg[2]
     key_g = np.where(points.depth_g < fraction, points.atom_g, atoms + cube_g)
     return group_by_key(key_g)
 

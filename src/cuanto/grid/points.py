@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -39,6 +39,11 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.w_g)
+
+    @cached_property
+    def r_xg(self) -> Array:
+        """Positions by axis: NumPy is several times faster along long rows."""
+        return np.ascontiguousarray(self.r_gx.T)
 
 
 def angular_numbers(Z: int, r_i: Array, full: int, pruned: bool) -> Ints:
