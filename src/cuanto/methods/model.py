@@ -108,7 +108,7 @@ def _require_one_method(method: str) -> None:
     if plain in ("scf", "ks", "dft", "rks", "uks", "roks"):
         raise InputError(f"{method!r} leaves the method open: give hf, or a functional such as pbe0 or ub3lyp")
     require(not plain.endswith("/"), f"method {method!r} ends with a slash: leave it out")
-    if plain.startswith("r") and _is_functional(plain[1:]) and not _is_functional(plain):
+    if plain.startswith("r") and not _is_functional(plain) and _is_functional(plain[1:]):
         raise InputError(
             f"unknown method {method!r}: give {plain[1:].lstrip('-')}, which is restricted for closed shells"
         )
@@ -118,7 +118,7 @@ def _refuse_restricted_open_shells(method: str) -> None:
     """Refuse a functional with `ro` before it; without it, open shells would be unrestricted."""
     plain = method.strip().lower()
     found = _RESTRICTED_OPEN.fullmatch(plain)
-    if found is not None and _is_functional(found[1]) and not _is_functional(plain):
+    if found is not None and not _is_functional(plain) and _is_functional(found[1]):
         raise InputError(
             f"not implemented: {method}; functionals have no restricted open shells: use u{found[1]} (unrestricted), "
             "or rohf"
