@@ -58,7 +58,9 @@ def make_programs(integrals: Integrals, operator: str, ket: Shells, levels: bool
     primitive = make_program(integrals.primitive, Shape(abi.bra_fields(operator), abi.ket_fields(ket)))
     sweeps = []
     for sweep in integrals.sweeps:
-        records = [label[0] for kind, label in _nodes(sweep.stage.graph) if kind is Kind.INPUT]
+        nodes = list(_nodes(sweep.stage.graph))
+        assert all(kind is not Kind.CALL for kind, _ in nodes), "functions belong to the primitive stage (group.cuh)"
+        records = [label[0] for kind, label in nodes if kind is Kind.INPUT]
         values, shell = records.count("acc"), records.count("ket_shell")
         shape = Shape(abi.SHELL_FIELDS, values + shell, sweep, integrals.ket_functions, values)
         sweeps.append(make_program(sweep.stage, shape))
