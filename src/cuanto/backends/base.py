@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -292,18 +292,30 @@ class Backend(Protocol):
 
 
 def begin_compiling(backend: str | Backend) -> None:
-    """Start compiling the kernel that every first calculation on a GPU needs, if this name can mean one."""
-    if isinstance(backend, str) and backend in ("auto", "cuda"):
-        from cuanto.backends.cuda.start import begin, cupy_installed
+    """Start compiling the kernels that every first calculation on a GPU needs, if this name can mean one.
 
-        if cupy_installed():
-            begin()
+    Those of CuPy can only be compiled once CuPy is imported: it comes before modules that can be imported meanwhile.
+    """
+    if isinstance(backend, str) and _begin(backend):
+        with suppress(Exception):  # which is raised again when the calculation needs its backend
+            get_backend(backend)
+
+
+def _begin(name: str) -> bool:
+    """Start compiling our kernel for all classes of integrals; whether the name can mean a GPU, and CuPy is there."""
+    if name not in ("auto", "cuda"):
+        return False
+    from cuanto.backends.cuda.start import begin, cupy_installed
+
+    if cupy_installed():
+        begin()
+    return cupy_installed()
 
 
 @cache
 def get_backend(name: str) -> Backend:
     """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
-    begin_compiling(name)
+    _begin(name)
     if name == "auto":
         from cuanto.backends.cuda.backend import why_no_gpu
 
