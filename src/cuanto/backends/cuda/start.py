@@ -131,8 +131,11 @@ def prepare(cupy: Any, compilers: Compilers) -> None:
     def run() -> None:
         substitute.install()
         with suppress(CancelledError):  # the process ends
-            threads.submit(first).result()  # alone: CuPy identifies the compiler at its first kernel
-            for task in [threads.submit(other) for other in others]:
+            tasks = [threads.submit(first)]  # alone until CuPy has identified the compiler, which it does once
+            tasks[0].add_done_callback(lambda _: substitute.called.set())  # its kernel may be in CuPy's cache
+            substitute.called.wait()
+            tasks += [threads.submit(other) for other in others]
+            for task in tasks:
                 task.result()
             disk.write(mark, b"")
         substitute.remove()
