@@ -87,7 +87,7 @@ def test_the_helper_makes_kernels_of_classes_for_later_processes(queue: Compiler
 def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
     queue: Compilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(helper.Helper, "_write", lambda self, process: None)  # a helper that does nothing
+    monkeypatch.setattr(helper.Helper, "_write", lambda self, stream: None)  # a helper that does nothing
     source = kernel(1)
     queued = queue.request(source, later=True)
     assert queued is not None and not queued.done()
@@ -96,12 +96,16 @@ def test_a_kernel_that_is_needed_now_does_not_wait_for_the_helper(
 
 
 def test_without_a_helper_threads_do_its_work(queue: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_threads: int, _niceness: int) -> Any:
+    def refuse(_arguments: Any, **_pipes: Any) -> Any:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(helper.Helper, "_start", staticmethod(refuse))
+    monkeypatch.setattr(helper, "_start", refuse)
     future = queue.request(kernel(1), later=True)
     assert future is not None and future.result(timeout=60).startswith(b"\x7fELF")
+    module = FakeCupy()
+    substitute = Substitute(module, CompilingProcesses(2), ARCHITECTURE)
+    substitute.install()
+    assert module.compile_using_nvrtc(kernel(1).text, ("--std=c++17",), "90") == (b"own", None)
 
 
 LATE_ANSWERS = """
@@ -117,11 +121,11 @@ sys.stdout.write('{"number": 2, "err')
 def test_answers_reach_their_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Out of order, and from a process that is killed while it writes."""
 
-    def begin(threads: int, niceness: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", LATE_ANSWERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def begin(_arguments: Any, **pipes: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", LATE_ANSWERS], **pipes)
 
-    monkeypatch.setattr(helper.Helper, "_start", staticmethod(begin))
-    process = helper.Helper(1)
+    monkeypatch.setattr(helper, "_start", begin)
+    process = helper.start_helper(1)
     futures = [process.submit({"path": None, "text": text}) for text in ("first", "second", "third")]
     first, second, third = (future for future in futures if future is not None)
     assert first.result(timeout=60) == b"first" and second.result(timeout=60) == b"second"
@@ -182,10 +186,12 @@ def test_operations_are_compiled_by_processes(tmp_path: Path, monkeypatch: pytes
     substitute = Substitute(module, processes, ARCHITECTURE)
     own, text, options = module.compile_using_nvrtc, kernel(1).text, ("--std=c++17", "-ftz=true")
     substitute.install()
+    assert not substitute.called.is_set()
     with ThreadPoolExecutor(2) as pool:  # two threads request the same kernel
         futures = [pool.submit(module.compile_using_nvrtc, text, options, "90", "k.cu") for _ in range(2)]
         (one, mapping), (other, _) = (future.result(timeout=60) for future in futures)
     assert one == other and one.startswith(b"\x7fELF") and mapping is None and not module.texts
+    assert substitute.called.is_set()
     bad = kernel(1, "undefined_function({});").text
     assert module.compile_using_nvrtc(bad, options, "90", "k.cu") == (b"own", None)
     assert module.compile_using_nvrtc(text, options, "80", "k.cu")[0] == b"own"  # another device
@@ -196,6 +202,27 @@ def test_operations_are_compiled_by_processes(tmp_path: Path, monkeypatch: pytes
     assert module.compile_using_nvrtc == own and list(tmp_path.iterdir()) == []
     processes.close()
     assert module.compile_using_nvrtc(text, options, "90", "k.cu")[0] == b"own"
+
+
+def test_processes_end_with_their_requests() -> None:
+    """Each has pipes of its own, which no other keeps open."""
+    one, other = helper.fork_helpers(2)
+    job = {"path": None, "text": kernel(1).text, "arch": ARCHITECTURE, "options": []}
+    first, second = one.submit(job), other.submit(job)
+    assert first is not None and second is not None
+    assert first.result(timeout=60) == second.result(timeout=60)
+    one.close()
+    wait_until(lambda: one.submit(job) is None)
+    again = other.submit(job)
+    assert again is not None and again.result(timeout=60) == first.result()
+    other.close()
+    wait_until(lambda: other.submit(job) is None)
+    assert helper.fork_helpers(0) == []
+
+
+def test_compiling_processes_do_not_import_numpy(tmp_path: Path) -> None:
+    code = "import sys, cuanto.backends.cuda.helper; print('numpy' in sys.modules)"
+    assert run_python(code, tmp_path).split() == ["False"]
 
 
 def test_an_unknown_cupy_is_left_alone() -> None:

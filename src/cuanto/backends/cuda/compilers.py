@@ -17,7 +17,7 @@ from typing import Any
 from cuanto.backends import cache as disk
 from cuanto.backends.background import LATER, Background
 from cuanto.backends.base import Class
-from cuanto.backends.cuda.helper import Helper, binary_path, expected_kernel
+from cuanto.backends.cuda.helper import Helper, binary_path, expected_kernel, start_helper
 from cuanto.backends.cuda.nvrtc import compile_nvrtc
 from cuanto.kernels.text import Source
 from cuanto.workers import usable_cores
@@ -90,7 +90,7 @@ class Compilers:
 
     def _running_helper(self) -> Helper:
         if self._helper is None:
-            self._helper = Helper(usable_cores())
+            self._helper = start_helper(usable_cores())
         return self._helper
 
     def _by_helper(self, source: Source) -> Future[bytes]:

@@ -1,9 +1,12 @@
-"""A separate process that compiles kernels at low priority, and finishes them even if the calculation has ended.
+"""Separate processes that compile kernels: one at low priority, which finishes them even if the calculation has ended,
+and several with one thread each.
 
 A call of NVRTC cannot be abandoned safely, so compiling in threads would delay the end of a short calculation by
-seconds. Requests are numbered lines of JSON on the standard input: a text, with the path of the binary in the cache if
-it is to be kept, or a class of integrals whose kernel is to be generated and kept (`expected_kernel`), after all
-texts. Answers are lines of JSON on the standard output: the number, the binary, and the error message, if any.
+seconds. Requests are numbered lines of JSON: a text, with the path of the binary in the cache if it is to be kept, or
+a class of integrals whose kernel is to be generated and kept (`expected_kernel`), after all texts. Answers are lines of
+JSON: the number, the binary, and the error message, if any.
+
+NumPy is imported only to generate kernels: several processes start while the calculation imports its modules.
 """
 
 from __future__ import annotations
@@ -21,19 +24,23 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from cuanto.backends import cache as disk
-from cuanto.backends.base import Class, class_from_json, class_to_json
 from cuanto.backends.cuda.nvrtc import compile_nvrtc, nvrtc_version
 from cuanto.errors import CompilerError
 from cuanto.workers import python_environment
+
+if TYPE_CHECKING:
+    from cuanto.backends.base import Class
 
 NICENESS = 10
 """Niceness of a helper: no calculation waits for its kernels."""
 TIME_LIMIT = 120.0
 """Seconds for which the helper goes on after the calculation has ended."""
 
+EMPTY = 'extern "C" __global__ void empty() {}'
+"""A kernel without statements."""
 LAST = 2**62
 """Number of the requests that end the threads."""
 GENERATING = threading.Lock()
@@ -49,25 +56,24 @@ def binary_path(text_hash: str, architecture: str, options: Sequence[str]) -> Pa
 
 def expected_kernel(given: Class, columns: int, real: str, consumer: str) -> dict[str, Any]:
     """Request for a straight-line kernel, which later calculations will use."""
+    from cuanto.backends.base import class_to_json
+
     return {"class": class_to_json(given), "columns": columns, "real": real, "consumer": consumer}
 
 
 class Helper:
-    """Starts the process and talks to it; two threads write requests and read answers."""
+    """Talks to a process that `start_helper` or `fork_helpers` has started; threads write requests and read answers."""
 
-    def __init__(self, threads: int, niceness: int = NICENESS) -> None:
+    def __init__(self, streams: tuple[IO[bytes], IO[bytes]] | None, process: subprocess.Popen[bytes] | None) -> None:
+        """`streams`: for requests and answers, None if there is no process. `process`: whose end is waited for."""
         self._waiting: dict[int, Future[bytes]] = {}
         self._numbers = count()
         self._lock = threading.Lock()
         self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._ended = False
-        try:
-            process = self._start(threads, niceness)
-        except OSError:
-            self._ended = True
-            return
-        for target in (self._write, self._read):
-            threading.Thread(target=target, args=(process,), name="cuanto-helper", daemon=True).start()
+        self._ended = streams is None
+        if streams is not None:
+            for target, arguments in ((self._write, streams[:1]), (self._read, (streams[1], process))):
+                threading.Thread(target=target, args=arguments, name="cuanto-helper", daemon=True).start()
 
     def submit(self, job: Mapping[str, Any]) -> Future[bytes] | None:
         """Request a binary; None if there is no helper."""
@@ -84,29 +90,16 @@ class Helper:
         """Send no more requests; the process ends when it has finished."""
         self._requests.put(None)
 
-    @staticmethod
-    def _start(threads: int, niceness: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", __name__, str(threads), str(niceness)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=python_environment(),
-            start_new_session=True,
-        )
-
-    def _write(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
+    def _write(self, stream: IO[bytes]) -> None:
         with suppress(OSError):  # the process has ended
             while (job := self._requests.get()) is not None:
-                process.stdin.write(json.dumps(job).encode() + b"\n")
-                process.stdin.flush()
-            process.stdin.close()
+                stream.write(json.dumps(job).encode() + b"\n")
+                stream.flush()
+            stream.close()
 
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        with process.stdout, suppress(ValueError):  # the last line of a killed process may be incomplete
-            for line in process.stdout:
+    def _read(self, stream: IO[bytes], process: subprocess.Popen[bytes] | None) -> None:
+        with stream, suppress(ValueError):  # the last line of a killed process may be incomplete
+            for line in stream:
                 answer = json.loads(line)
                 future = self._waiting.pop(answer["number"])
                 if answer["error"]:
@@ -117,19 +110,62 @@ class Helper:
             self._ended = True
         for future in self._waiting.values():
             future.set_exception(CompilerError("the process that compiles kernels has ended"))
-        process.wait()
+        if process is not None:
+            process.wait()
+
+
+def start_helper(threads: int) -> Helper:
+    """Start a process of low priority with some compiling threads."""
+    try:
+        process = _start([str(threads), str(NICENESS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError:
+        return Helper(None, None)
+    assert process.stdin is not None and process.stdout is not None
+    return Helper((process.stdin, process.stdout), process)
+
+
+def fork_helpers(number: int) -> list[Helper]:
+    """Start processes of usual priority with one thread each, none where there is no `fork`.
+
+    They are forked from one process that has loaded NVRTC, because starting Python and loading NVRTC takes 0.2 s of a
+    processor, while the calculation imports its modules.
+    """
+    if not number or not hasattr(os, "fork"):
+        return []
+    pipes = [(*os.pipe(), *os.pipe()) for _ in range(number)]
+    theirs = [(requests, answers) for requests, _, _, answers in pipes]
+    process = None
+    with suppress(OSError):
+        pairs = [f"{requests}:{answers}" for requests, answers in theirs]
+        process = _start(["1", "0", *pairs], pass_fds=[end for pair in theirs for end in pair])
+    for end in (end for pair in theirs for end in pair):
+        os.close(end)
+    streams = [(os.fdopen(requests, "wb"), os.fdopen(answers, "rb")) for _, requests, answers, _ in pipes]
+    return [Helper(both, None if k else process) for k, both in enumerate(streams)]
+
+
+def _start(arguments: Sequence[str], **pipes: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, *arguments],
+        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **pipes},
+        stderr=subprocess.DEVNULL,
+        env=python_environment(),
+        start_new_session=True,
+    )
 
 
 def main() -> None:
-    """Run the helper: compile until the input is closed and all requests are answered."""
-    os.nice(int(sys.argv[2]))
+    """Run a helper: compile until the input is closed and all requests are answered."""
+    threads, niceness, *pipes = sys.argv[1:]
+    os.nice(int(niceness))
+    requests, answers = _fork(pipes) if pipes else (sys.stdin.buffer, sys.stdout.buffer)
     jobs: Jobs = queue.PriorityQueue()
-    answers = threading.Lock()
-    workers = [threading.Thread(target=_work, args=(jobs, answers), daemon=True) for _ in range(int(sys.argv[1]))]
+    lock = threading.Lock()
+    workers = [threading.Thread(target=_work, args=(jobs, answers, lock), daemon=True) for _ in range(int(threads))]
     for worker in workers:
         worker.start()
     with suppress(ValueError):  # the last line may be incomplete
-        for line in sys.stdin.buffer:
+        for line in requests:
             job = json.loads(line)
             jobs.put(("class" in job, job["number"], job))
     end = time.monotonic() + TIME_LIMIT
@@ -140,7 +176,20 @@ def main() -> None:
     os._exit(0)  # a compilation that takes too long is abandoned
 
 
-def _work(jobs: Jobs, answers: threading.Lock) -> None:
+def _fork(pipes: Sequence[str]) -> tuple[IO[bytes], IO[bytes]]:
+    """Load NVRTC, and fork a process for every pair of pipes, in which this function returns; this process ends."""
+    with suppress(Exception):  # each request will be answered with the error
+        compile_nvrtc(EMPTY)
+    pairs = [tuple(int(end) for end in pair.split(":")) for pair in pipes]
+    for own in pairs:
+        if os.fork() == 0:
+            for end in (end for pair in pairs if pair != own for end in pair):
+                os.close(end)
+            return os.fdopen(own[0], "rb"), os.fdopen(own[1], "wb")
+    os._exit(0)
+
+
+def _work(jobs: Jobs, answers: IO[bytes], lock: threading.Lock) -> None:
     while (job := jobs.get()[2]) is not None:
         error, binary = "", b""
         try:
@@ -151,9 +200,9 @@ def _work(jobs: Jobs, answers: threading.Lock) -> None:
         except Exception as problem:  # whatever it is, the calculation waits for an answer
             error = str(problem) or type(problem).__name__
         answer = {"number": job["number"], "error": error, "binary": b64encode(binary).decode()}
-        with answers, suppress(OSError):  # the calculation may have ended
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
+        with lock, suppress(OSError):  # the calculation may have ended
+            answers.write(json.dumps(answer).encode() + b"\n")
+            answers.flush()
 
 
 def _compile(job: Mapping[str, Any]) -> bytes:
@@ -167,6 +216,7 @@ def _compile(job: Mapping[str, Any]) -> bytes:
 
 def _generate(job: Mapping[str, Any]) -> dict[str, Any]:
     """Path and text of the kernel of a class; an empty text if straight-line code does not suit the class."""
+    from cuanto.backends.base import class_from_json
     from cuanto.backends.kinds import Kind
 
     with GENERATING:  # Python code does not run in parallel anyway, and one graph at a time needs less memory

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from cuanto.backends.cuda.helper import Helper
+from cuanto.backends.cuda.helper import Helper, fork_helpers
 
 FUNCTIONS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
 """Names of CuPy's function in `cupy.cuda.compiler`, newest version first."""
@@ -28,14 +28,14 @@ class CompilingProcesses:
     """Processes with one compiling thread each."""
 
     def __init__(self, count: int) -> None:
-        self._all = [Helper(1, niceness=0) for _ in range(count)]
+        self._all = fork_helpers(count)
         self._idle: queue.SimpleQueue[Helper] = queue.SimpleQueue()
         for process in self._all:
             self._idle.put(process)
 
     def compile(self, text: str, architecture: str, options: Sequence[str]) -> bytes:
-        """The machine code of a text; raises an error if no process is idle or the process fails."""
-        process = self._idle.get_nowait()
+        """The machine code of a text; raises an error if there is no process, none becomes idle, or it fails."""
+        process = self._idle.get(timeout=TIME_LIMIT if self._all else 0.0)
         try:
             job = {"path": None, "text": text, "arch": architecture, "options": list(options)}
             if (future := process.submit(job)) is None:
@@ -51,7 +51,10 @@ class CompilingProcesses:
 
 
 class Substitute:
-    """Replacement of CuPy's compiling function; a text that several threads request is compiled once."""
+    """Replacement of CuPy's compiling function; a text that several threads request is compiled once.
+
+    `called`: whether it was called, which CuPy does not do before it has identified the compiler.
+    """
 
     def __init__(self, module: Any, processes: CompilingProcesses, architecture: str) -> None:
         self._module, self._processes, self._architecture = module, processes, architecture
@@ -59,6 +62,7 @@ class Substitute:
         self._original: Callable[..., Any] | None = getattr(module, self._name, None)
         self._running: dict[tuple[str, tuple[str, ...]], Future[bytes]] = {}
         self._lock = threading.Lock()
+        self.called = threading.Event()
 
     def install(self) -> None:
         """Replace CuPy's function, if it is there."""
@@ -72,6 +76,7 @@ class Substitute:
 
     def __call__(self, source: str, options: tuple[str, ...] = (), arch: Any = None, *args: Any, **more: Any) -> Any:
         assert self._original is not None
+        self.called.set()
         plain = not any(args[1:]) and not any(value for name, value in more.items() if name != "filename")
         if plain and f"sm_{arch}" == self._architecture and STANDARD in options:
             with suppress(Exception):
