@@ -16,7 +16,7 @@ from coordinates import value_of
 from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.motion import walker
 from cuanto.motion.constraints import read_constraints
-from cuanto.motion.optimize import Step, optimize
+from cuanto.motion.optimize import Search, Step, optimize
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
@@ -228,6 +228,13 @@ def test_a_transition_state_and_its_path() -> None:
 
 def test_a_minimum_is_no_transition_state() -> None:
     found = optimize(optimize(WATER, "pm6", convergence="tight").molecule, "pm6", ts=True)
+    assert all(found.steps[-1].met) and not found.converged
+
+
+def test_a_wrong_hessian_makes_no_transition_state_of_a_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    minimum = optimize(WATER, "pm6", convergence="tight").molecule
+    monkeypatch.setattr(Search, "_hessian", lambda self, molecule, source: -0.1 * np.eye(9))
+    found = optimize(minimum, "pm6", ts=True, max_steps=3)
     assert all(found.steps[-1].met) and not found.converged
 
 

@@ -20,6 +20,7 @@ from cuanto.log import Timings, logger
 from cuanto.methods import Result
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, require_stationary
+from cuanto.motion.curvature import falls_along_some_direction
 from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.record import Recorder, calculation_key, require_own_files, result_at
 from cuanto.motion.settings import Settings
@@ -260,11 +261,18 @@ class Search:
                 if point.accepted:
                     end, before = step.molecule, point.energy
                     if _is_converged(point, step, criteria):
-                        # A search that no longer follows its mode may end in a minimum.
-                        return end, kind != "ts" or point.descents > 0
+                        return end, kind != "ts" or self._is_saddle(surface, point, walker.softest_ax())
                 if number >= settings.max_steps:
                     break
         return end, False
+
+    def _is_saddle(self, surface: Surface, point: Point, softest_ax: Array) -> bool:
+        """Whether a stationary point is no minimum: geomeTRIC's Hessian, which it updates, may be wrong about it."""
+
+        def gradient(R_ax: Array) -> Array:
+            return self._recorder.evaluate(surface, R_ax)[1]
+
+        return point.descents > 0 and falls_along_some_direction(gradient, point.R_ax, softest_ax)
 
     def _single_atom(self, surface: Surface, stage: str, criteria: Criteria) -> bool:
         """Evaluate a molecule of one atom, which geomeTRIC cannot move; True if its gradient meets the criteria."""

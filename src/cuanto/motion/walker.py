@@ -147,6 +147,14 @@ class Walker:
                     yield self._point(X, energy, g, None)
                     self._propose()
 
+    def softest_ax(self) -> Array:
+        """Displacement along the softest mode of geomeTRIC's Hessian at the present geometry."""
+        optimizer = self._optimizer
+        with silence(), _translate_errors():
+            derivatives_qx = optimizer.IC.wilsonB(optimizer.X)
+        softest_q = np.linalg.eigh(optimizer.H)[1][:, 0]
+        return np.asarray(np.linalg.lstsq(derivatives_qx, softest_q)[0]).reshape(-1, 3)
+
     def path(self) -> Iterator[Point]:
         """Geometries of a reaction path through a transition state, first in one direction, then in the other."""
         optimizer, done = self._optimizer, self._modules["optimize"].OPT_STATE
