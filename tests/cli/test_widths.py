@@ -85,7 +85,8 @@ def test_no_line_is_longer_than_the_terminal(command: str, capfd: pytest.Capture
 def test_the_log_is_above_the_live_table(capfd: pytest.CaptureFixture[str]) -> None:
     """Every message begins a line."""
     text = text_of("energy water.xyz -m b3lyp -b sto-3g -v", capfd)
-    found = re.findall(r"(.?)(?:basis sets|metric|guess|grid): [\d.]+ s", text, flags=re.DOTALL)
+    steps = "one-electron integrals|metric|three-centre integrals|guess|grid|exchange-correlation"
+    found = re.findall(rf"(.?)(?:{steps}): [\d.]+ s", text, flags=re.DOTALL)
     assert len(found) > 3 and set(found) <= {"\n", "\r"}
 
 
