@@ -182,6 +182,25 @@ def test_smeared_occupations_have_the_free_energy_of_pyscf(method: str) -> None:
     assert ours.energies["entropy"] < -0.01
 
 
+@pytest.mark.parametrize("method", ["rhf", "uhf", "pbe", "pm6"])
+def test_a_level_shift_does_not_change_smeared_occupations(method: str) -> None:
+    mol = cuanto.Molecule.from_string("2\n\nN 0 0 0\nN 0 0 1.9\n")
+    keywords: dict[str, Any] = {"smearing": 0.05, "energy_tolerance": 1e-11}
+    keywords |= {"backend": "cpu"} if method == "pm6" else DIRECT
+    orbital = None if method == "pm6" else basis("6-31g", mol)
+    plain, *others = (cuanto.energy(mol, method, orbital, **keywords, level_shift=b) for b in (0.0, 0.01, 0.5))
+    assert 1e-3 < plain.occupations.min(axis=0)[5 if method == "pm6" else 7] < 1.9
+    for other in others:
+        assert other.converged and abs(other.energy - plain.energy) < ENERGY
+        assert np.abs(other.occupations - plain.occupations).max() < 1e-3
+
+
+def test_smearing_of_an_atom_with_an_open_shell() -> None:
+    titanium = cuanto.Molecule.from_string("1\n\nTi 0 0 0\n", multiplicity=3)
+    smeared = cuanto.energy(titanium, "uhf", "sto-3g", smearing=0.01, **DIRECT)
+    assert smeared.converged and smeared.energies["entropy"] < 0
+
+
 def test_fixed_occupations(water_result: Result) -> None:
     mol, orbital = water_result.molecule, water_result.basis
     same = cuanto.energy(mol, "rhf", orbital, **DIRECT, occupations=[[2] * 5])

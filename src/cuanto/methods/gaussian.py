@@ -100,7 +100,8 @@ class Calculation:
     def options(self) -> ScfOptions:
         """Options of the SCF, with tolerances that single precision can reach."""
         requested, context = self.context.request.scf, self.context
-        if requested.stability == "auto" and _is_open_atom(context.request.molecule) and not context.model.shared:
+        follows = requested.stability == "auto" and requested.aufbau and not context.model.shared
+        if follows and _is_open_atom(context.request.molecule):
             requested = replace(requested, stability="follow")
         if context.options.precision != "single" or not context.model.has_functional:
             return requested
@@ -261,4 +262,4 @@ def diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
     if large or options.diagonaliser == "pseudo":
         variant = "refined" if options.variant == "auto" else options.variant
         return Pseudo(frame, variant, options.level_shift)
-    return Full(frame, options.level_shift)
+    return Full(frame, options.level_shift, bool(options.smearing))

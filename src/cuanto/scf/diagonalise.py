@@ -21,21 +21,36 @@ class Diagonaliser(Protocol):
 
 
 class Full:
-    """Full diagonalisation."""
+    """Full diagonalisation.
 
-    def __init__(self, device: Device, level_shift: float = 0.0) -> None:
-        self.device, self.xp, self.level_shift = device, device.xp, level_shift
+    `smearing`: occupations depend on the energies, which are therefore those without the level shift.
+    """
+
+    def __init__(self, device: Device, level_shift: float = 0.0, smearing: bool = False) -> None:
+        self.device, self.xp, self.level_shift, self.smearing = device, device.xp, level_shift, smearing
 
     def restart(self) -> None:
         """No effect: there is no history."""
 
     def __call__(self, F_sjk: Any, C_sjm: Any | None, n_sm: Array, energy: float) -> tuple[Any, Any, str]:
         """Eigenvectors of F with virtual orbitals raised by the level shift."""
-        if self.level_shift and C_sjm is not None:
-            empty_sm = self.xp.asarray(1.0 - n_sm / n_sm.max())
-            empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
-            F_sjk = F_sjk + self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
-        return (*eigenvectors(F_sjk, self.device), "full")
+        if not self.level_shift or C_sjm is None:
+            return (*eigenvectors(F_sjk, self.device), "full")
+        empty_sm = self.xp.asarray(1.0 - n_sm / n_sm.max())
+        empty_sm = empty_sm if len(empty_sm) == len(C_sjm) else empty_sm.mean(axis=0, keepdims=True)
+        shift_sjk = self.level_shift * (C_sjm * empty_sm[:, None, :]) @ C_sjm.transpose(0, 2, 1)
+        C_sjm, eps_sm = eigenvectors(F_sjk + shift_sjk, self.device)
+        if self.smearing:
+            C_sjm, eps_sm = by_energy(F_sjk, C_sjm, self.xp)
+        return C_sjm, eps_sm, "full"
+
+
+def by_energy(F_sjk: Any, C_sjm: Any, xp: Any) -> tuple[Any, Any]:
+    """Orbitals in the order of their energies C^T F C, and these energies."""
+    eps_sm = (C_sjm * (F_sjk @ C_sjm)).sum(axis=1)
+    orders = [xp.argsort(eps_m) for eps_m in eps_sm]
+    sorted_orbitals = [C_jm[:, order] for C_jm, order in zip(C_sjm, orders, strict=True)]
+    return xp.stack(sorted_orbitals), xp.stack([eps_m[order] for eps_m, order in zip(eps_sm, orders, strict=True)])
 
 
 def stack(matrices: Sequence[Any], xp: Any) -> Any:

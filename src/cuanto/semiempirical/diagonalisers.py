@@ -32,7 +32,7 @@ def choose_diagonaliser(options: ScfOptions, frame: Frame) -> Diagonaliser:
         return Pseudo(frame, "economical", options.level_shift, mixed)
     if options.diagonaliser == "pseudo":
         return Pseudo(frame, options.variant, options.level_shift)
-    return Full(frame, options.level_shift)
+    return Full(frame, options.level_shift, bool(options.smearing))
 
 
 def purification(frame: Frame) -> Diagonaliser:
