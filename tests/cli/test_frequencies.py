@@ -52,6 +52,21 @@ def test_it_prints_modes_and_writes_files(folder: Path, capsys: pytest.CaptureFi
     assert "Thermochemistry" in (folder / "water_hessian.html").read_text()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--charge", "1"), ("--mult", "3"), ("-o", "smearing=0.01"), ("--step", "0.01"), ("--follow-imaginary",)],
+    ids=" ".join,
+)
+def test_a_hessian_file_refuses_options_of_calculations(
+    words: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(capsys, "freq", "water.xyz", "-m", "pm6", "-q")[0] == 0
+    status, out, err = run_command(capsys, "freq", "water_hessian.json", *words)
+    name = words[-1].partition("=")[0] if words[0] == "-o" else words[0].strip("-").replace("-", "_")
+    assert (status, out) == (2, "") and f"on which {name} would have no effect: leave" in err
+    assert run_command(capsys, "freq", "water_hessian.json", "-m", "pm6", "-q", *words)[0] != 2
+
+
 def test_scaled_wavenumbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["freq", "water.xyz", "-m", "pm6", "--scale", "0.95", "--report", "w.html"]
     status, out, _ = run_command(capsys, *words)

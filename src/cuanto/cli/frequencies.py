@@ -238,11 +238,26 @@ def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
         return None
     if not is_hessian(parse_json(read_text(given, "file"), given)):
         return None
+    if without_effect := _options_of_calculations(job, analysis):
+        raise InputError(
+            f"{given} has a finished Hessian, on which {', '.join(without_effect)} would have no effect: leave these out, "
+            "or give the method and the basis as well, to compute a new Hessian"
+        )
     found = read_hessian(given)
     masses: dict[int | str, str | float] = {a: float(mass) for a, mass in enumerate(found.masses, start=1)}
     conditions = replace(found.conditions, **analysis.conditions) if analysis.conditions else found.conditions
     assert isinstance(conditions, Conditions)
     return analyse(found.second_derivatives, {**masses, **analysis.isotopes}, conditions, found.result)
+
+
+def _options_of_calculations(job: Job, analysis: Analysis) -> list[str]:
+    """Options that would change a calculated Hessian, by the names that users give."""
+    from cuanto.options import OPTIONS
+
+    given = {"charge": job.charge, "mult": job.multiplicity, "restart": job.restart}
+    given |= {name: analysis.hessian.get(name) for name in ("step", "symmetry", "follow_imaginary")}
+    given |= {name: value for name, value in job.keywords.items() if OPTIONS[name].affects_result}
+    return [name for name, value in given.items() if value is not None]
 
 
 def _calculate(
