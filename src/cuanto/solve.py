@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 
 from cuanto.backends.blas import one_thread
@@ -13,7 +12,7 @@ from cuanto.errors import InputError
 from cuanto.integrals.engine import resolve
 from cuanto.memory import retry_with_less_memory
 from cuanto.methods import Calculation, GaussianResult, Request, Result
-from cuanto.methods.hints import hints
+from cuanto.methods.hints import with_hints
 from cuanto.methods.history import run_iterations
 from cuanto.methods.semiempirical import semiempirical_energy
 from cuanto.scf.state import Orbitals, State
@@ -25,14 +24,14 @@ from cuanto.system.text import quote
 def solve(request: Request, on_iteration: Callable[[State], object] | None = None, gradient: bool = False) -> Result:
     """Compute a request, and its `gradient` while the integrals are still in memory."""
     if request.model is None:
-        found = _with_hints(semiempirical_energy(request, on_iteration))
+        found = with_hints(semiempirical_energy(request, on_iteration))
         if gradient:
             _ = found.gradient  # computed here, or refused with an error
         return found
     backend = resolve(request.options.backend)
     with fixed_kernels():
         result = retry_with_less_memory(lambda share: _solve(request, on_iteration, gradient, share), backend)
-        return _with_hints(result)
+        return with_hints(result)
 
 
 def _solve(
@@ -61,12 +60,6 @@ def _solve(
         partition=calculation.partition,
         known_errors=errors,
     )
-
-
-def _with_hints(result: Result) -> Result:
-    """The result with hints among its notes."""
-    found = tuple(hints(result))
-    return replace(result, notes=(*result.notes, *found)) if found else result
 
 
 def _start(guess: str | os.PathLike[str] | Orbitals | Result, molecule: Molecule) -> str | Orbitals:

@@ -1,6 +1,9 @@
-"""Wording of numbers in messages. Nothing is imported here, because the command line needs it before anything large."""
+"""Wording of messages. Nothing is imported here, because the command line needs it before anything large."""
 
 from __future__ import annotations
+
+WARNING, HINT = "WARNING: ", "hint: "
+"""Beginnings of notes about what may be wrong with a result, and about what looks like a mistake."""
 
 
 def count(number: int, what: str) -> str:

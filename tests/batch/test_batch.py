@@ -433,6 +433,29 @@ def test_warnings_of_results(tmp_path: Path) -> None:
     assert "already known" in done.output
 
 
+def test_hints_in_tables() -> None:
+    """Of molecules that are computed together, of one composition or of two, and one by one."""
+    close, usual = (cuanto.Molecule.from_string(f"3\n\nO 0 0 0\nH 0 0 {x}\nH 0 0.93 -0.23\n") for x in (0.5, 0.96))
+    oxygen = cuanto.Molecule.from_string("2\n\nO 0 0 0\nO 0 0 1.2\n")
+    for method, basis in (("pm6", None), ("hf", "sto-3g")):
+        found = energies([close, usual, oxygen, usual], method, basis, workers=0, backend="cpu")
+        assert [row.warnings[: len("hint: ")] for row in found] == ["hint: ", "", "hint: ", ""]
+        assert "0.50 Angstrom apart" in found[0].warnings and "multiplicity 3" in found[2].warnings
+
+
+def test_warnings_of_vibrations_are_in_the_table(tmp_path: Path) -> None:
+    for number in range(22):
+        (tmp_path / f"{number:02}.xyz").write_text(f"2\n\nH 0 0 0\nF 0 0 {0.7 + number / 100}\n")
+    out = tmp_path / "t.jsonl"
+    arguments = [str(tmp_path), "-m", "pm6", "--backend", "cpu", "--out", str(out), "--workers", "0"]
+    done = CliRunner().invoke(app, ["frequencies", *arguments])
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all("not a stationary point" in row["warnings"] for row in rows) and len(rows) == 22
+    different = len({row["warnings"] for row in rows})
+    assert different > 20 and f"and {different - 20} other warnings" in done.output
+    assert done.output.count("WARNING: the geometry") == 20
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

@@ -23,9 +23,8 @@ from cuanto.motion.optimize import optimize
 from cuanto.motion.settings import Settings
 from cuanto.motion.tasks import read_molecule
 from cuanto.system import Molecule
+from cuanto.wording import HINT, WARNING
 
-WARNING = "WARNING: "
-"""Beginning of the notes of a result that are warnings."""
 BATCH_KEYWORDS = {"backend", *BATCH_OPTIONS}
 """Keywords with which molecules can be computed together; with others they are computed one by one."""
 
@@ -77,7 +76,7 @@ def _vibrations_row(molecule: Molecule, task: Mapping[str, Any], basis: Mapping[
     assert found.result is not None
     thermal = found.thermochemistry
     return {
-        **_row(found.result, True),
+        **_row(found.result, True, found.notes),
         "positions": found.molecule.R_ax,
         "wavenumbers": found.wavenumbers,
         "intensities": found.intensities,
@@ -99,7 +98,7 @@ def _error(result: Result) -> float | None:
     return float(result.error) if math.isfinite(result.error) else None
 
 
-def _row(result: Result, with_gradient: bool) -> dict[str, Any]:
+def _row(result: Result, with_gradient: bool, more_notes: Sequence[str] = ()) -> dict[str, Any]:
     if not math.isfinite(result.energy):
         raise CuantoError("the energy is not a number; check the geometry, or try another guess")
     return {
@@ -113,5 +112,9 @@ def _row(result: Result, with_gradient: bool) -> dict[str, Any]:
         "charges": result.charges,
         "heat_of_formation": getattr(result, "heat_of_formation", None),
         "gradient": result.gradient if with_gradient else None,
-        "warnings": "; ".join(note.removeprefix(WARNING) for note in result.notes if note.startswith(WARNING)),
+        "warnings": "; ".join(
+            note.removeprefix(WARNING)
+            for note in dict.fromkeys((*result.notes, *more_notes))
+            if note.startswith((WARNING, HINT))
+        ),
     }

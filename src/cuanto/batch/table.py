@@ -30,7 +30,7 @@ class Row:
     `energy_error`: estimated size of all numerical errors of the energy. `heat_of_formation` (kcal/mol): semiempirical
     methods only. `steps`: those of an optimisation. `positions` (Bohr): given where they differ from those of the
     entry. `wavenumbers` in cm^-1, `intensities` in km/mol. What a method or a batch does not compute is None.
-    `warnings`: those among the notes of the result, separated by semicolons.
+    `warnings`: those among the notes of the result, and hints, separated by semicolons.
     """
 
     entry: Entry

@@ -240,8 +240,8 @@ def _from_file(given: str, job: Job, analysis: Analysis) -> Vibrations | None:
         return None
     if without_effect := _options_of_calculations(job, analysis):
         raise InputError(
-            f"{given} has a finished Hessian, on which {', '.join(without_effect)} would have no effect: leave these out, "
-            "or give the method and the basis as well, to compute a new Hessian"
+            f"{given} has a finished Hessian, on which {', '.join(without_effect)} would have no effect: leave that "
+            "out, or give the method and the basis as well, to compute a new Hessian"
         )
     found = read_hessian(given)
     masses: dict[int | str, str | float] = {a: float(mass) for a, mass in enumerate(found.masses, start=1)}

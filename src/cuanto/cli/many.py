@@ -15,7 +15,7 @@ from cuanto.cli.lines import as_flags, print_text
 from cuanto.cli.show import progress_bar
 from cuanto.errors import CuantoError, InputError
 from cuanto.files import require_writable
-from cuanto.wording import count
+from cuanto.wording import HINT, count
 
 if TYPE_CHECKING:
     from cuanto.batch.entry import Entry
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_FAILURES = 10
 """Failures that are printed; the table has all of them."""
+MAX_WARNINGS = 20
+"""Different warnings that are printed."""
 
 
 def run_given(job: Job, flags: Mapping[str, Any]) -> None:
@@ -107,7 +109,8 @@ def print_failures(console: Console, rows: Sequence[Row]) -> None:
     """Print the first few molecules that failed or did not converge."""
     bad = [row for row in rows if row.error or not row.converged]
     for row in bad[:MAX_FAILURES]:
-        text = row.error or f"NOT converged in {count(row.iterations, 'iteration')}"
+        made = count(row.iterations, "iteration") if row.steps is None else count(row.steps, "step")
+        text = row.error or f"NOT converged in {made}"
         print_text(console, f"{row.name}: {text}", "red")
     if len(bad) > MAX_FAILURES:
         print_text(console, f"and {len(bad) - MAX_FAILURES} more; the table has them all", "red")
@@ -119,10 +122,13 @@ def print_warnings(console: Console, rows: Sequence[Row]) -> None:
     for row in rows:
         if row.warnings:
             names.setdefault(row.warnings, []).append(row.name)
-    for warning, found in names.items():
+    for warning, found in list(names.items())[:MAX_WARNINGS]:
         more = f" and {len(found) - MAX_FAILURES} more" if len(found) > MAX_FAILURES else ""
-        text = as_flags(f"{', '.join(found[:MAX_FAILURES])}{more}: WARNING: {warning}")
+        what = warning if warning.startswith(HINT) else f"WARNING: {warning}"
+        text = as_flags(f"{', '.join(found[:MAX_FAILURES])}{more}: {what}")
         print_text(console, text, "yellow")
+    if len(names) > MAX_WARNINGS:
+        print_text(console, f"and {len(names) - MAX_WARNINGS} other warnings; the table has them all", "yellow")
 
 
 def print_counts(console: Console, counts: Counts, total: int, out: Path) -> None:

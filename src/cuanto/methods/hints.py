@@ -3,11 +3,14 @@ what to try if an SCF did not converge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
+from typing import TypeVar
 
 import numpy as np
 
+from cuanto.arrays import Array, Flags
 from cuanto.methods.result import Result
 from cuanto.options import ScfOptions
 from cuanto.scf.configurations import configuration, unpaired_electrons
@@ -15,6 +18,8 @@ from cuanto.system import Molecule
 from cuanto.system.covalent_radii import RADII
 from cuanto.system.distances import close_pairs
 from cuanto.units import BOHR_IN_ANGSTROM
+
+R = TypeVar("R", bound=Result)
 
 TRIPLETS = ("O2", "S2", "OS", "Se2", "OSe", "SSe", "Te2", "B2", "Si2", "HN", "HP", "CH2", "CSi")
 """Formulas in Hill's order of small molecules whose ground states are triplets.
@@ -32,6 +37,20 @@ With Angstrom in place of Bohr it is 0.52 in water, 0.63 in H2.
 """
 BOUND = 0.0
 """Hartree. Electrons in orbitals above it leave the molecule if the basis allows it."""
+
+
+def with_hints(result: R) -> R:
+    """The result with hints among its notes."""
+    found = tuple(hints(result))
+    return replace(result, notes=(*result.notes, *found)) if found else result
+
+
+def with_hints_of_all(results: Sequence[R]) -> list[R]:
+    """The same for several geometries of one composition: hints are looked for where there may be some."""
+    first = results[0].molecule
+    short = have_short_bonds(first.symbols, np.array([result.molecule.R_ax for result in results]))
+    everywhere = first.charge < 0 or any(hints(results[0]))
+    return [with_hints(one) if everywhere or close else one for one, close in zip(results, short, strict=True)]
 
 
 def hints(result: Result) -> Iterator[str]:
@@ -72,6 +91,18 @@ def short_bond(molecule: Molecule) -> str | None:
         f"hint: atoms {a + 1} ({symbols[a]}) and {b + 1} ({symbols[b]}) are {r_k[k]:.2f} Angstrom apart, much less "
         "than in a bond: coordinates are in Bohr in cuanto.Molecule, in Angstrom in XYZ files and texts"
     )
+
+
+def have_short_bonds(symbols: Sequence[str], R_bax: Array) -> Flags:
+    """Which of several geometries of the same atoms have a pair as close as `short_bond` reports."""
+    radius_a = np.array([RADII.get(symbol, 0.0) for symbol in symbols])
+    hydrogen_a = np.array([symbol == "H" for symbol in symbols])
+    a, b = np.triu_indices(len(symbols), 1)
+    known = radius_a[a] * radius_a[b] > 0.0
+    fraction = np.where(hydrogen_a[a] | hydrogen_a[b], SHORTEST_WITH_HYDROGEN, SHORTEST)
+    shortest = np.where(known, fraction * (radius_a[a] + radius_a[b]), 0.0) / BOHR_IN_ANGSTROM
+    apart_bkx = R_bax[:, a] - R_bax[:, b]
+    return np.asarray((np.einsum("bkx,bkx->bk", apart_bkx, apart_bkx) < shortest**2).any(axis=1))
 
 
 def convergence_advice(options: ScfOptions) -> str:

@@ -14,6 +14,7 @@ from cuanto.arrays import Array
 from cuanto.backends.base import Backend
 from cuanto.backends.blas import one_thread
 from cuanto.log import Timings, logger
+from cuanto.methods.hints import with_hints, with_hints_of_all
 from cuanto.methods.semiempirical import Semiempirical, SemiempiricalResult
 from cuanto.scf.loop import Density
 from cuanto.scf.state import State
@@ -47,7 +48,7 @@ def semiempirical_energies(
     if not options.keys() <= set(BATCH_OPTIONS):
         given = (backend, checked)
         alone = [Semiempirical(one, method.lower(), *given, diagonaliser=diagonaliser) for one in molecules]
-        return [one.run() for one in alone]
+        return [with_hints(one.run()) for one in alone]
     groups: dict[tuple[Any, ...], list[int]] = {}
     for k, molecule in enumerate(molecules):
         groups.setdefault((molecule.symbols, molecule.charge, molecule.multiplicity), []).append(k)
@@ -62,7 +63,7 @@ def semiempirical_energies(
         chunks += [(first, members[begin : begin + size]) for begin in range(0, len(members), size)]
 
     def solve(chunk: tuple[Semiempirical, list[int]]) -> list[SemiempiricalResult]:
-        return _solve_batch([molecules[k] for k in chunk[1]], chunk[0], gradient)
+        return with_hints_of_all(_solve_batch([molecules[k] for k in chunk[1]], chunk[0], gradient))
 
     with one_thread, ThreadPoolExecutor(threads) as pool:
         solved = list((map if threads == 1 else pool.map)(solve, chunks))
