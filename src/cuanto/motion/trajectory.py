@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.claims import claim
 from cuanto.errors import InputError
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM, HARTREE_IN_EV
@@ -43,12 +44,13 @@ def _value(value: Any) -> str:
 
 
 class Trajectory:
-    """An extended XYZ file that grows by one frame at a time."""
+    """An extended XYZ file that grows by one frame at a time; other processes cannot write it meanwhile."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if self.path.suffix.lower() in OTHER_FORMATS:
             raise InputError(f"{path}: trajectories are extended XYZ files: give a name that ends in .xyz")
+        self._claim = claim(path)
 
     def append(self, text: str) -> None:
         """Add a frame; it is on the disk on return."""
