@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
@@ -255,7 +256,7 @@ class Search:
             surroundings=bool(surface.surroundings.keywords),
         )
         end, before = start, float("nan")
-        with Walker(start, self._evaluator(surface), plan, criteria) as walker:
+        with Walker(start, self._evaluator(surface), plan, criteria) as walker, one_thread:
             for number, point in enumerate(walker.walk(), start=1):
                 step = self._step(number, point, before, stage, criteria)
                 if point.accepted:
@@ -313,7 +314,7 @@ class Search:
         )
         sides: dict[int, list[Point]] = {0: [], 1: [], -1: []}
         before, converged = float("nan"), True
-        with Walker(top, self._evaluator(self.surface), plan, criteria) as walker:
+        with Walker(top, self._evaluator(self.surface), plan, criteria) as walker, one_thread:
             for number, point in enumerate(walker.path(), start=1):
                 stage = {0: "transition state", 1: "path, forwards", -1: "path, backwards"}[point.direction]
                 if point.direction and not sides[point.direction] and sides[0]:

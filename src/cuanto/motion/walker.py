@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cuanto.arrays import Array
+from cuanto.backends.blas import one_thread
 from cuanto.errors import ConvergenceError, CuantoError, InputError, import_optional
 from cuanto.motion.constraints import Constraint
 from cuanto.motion.criteria import Criteria, Measures, displacement
@@ -115,7 +116,7 @@ class Walker:
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in MODULES}
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         self._move = np.subtract if plan.surroundings else displacement
-        with silence(), _translate_errors():
+        with silence(), _translate_errors(), one_thread:
             self._optimizer = self._make(molecule, evaluate, plan, criteria)
 
     def __enter__(self) -> Walker:
