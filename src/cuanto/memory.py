@@ -95,6 +95,7 @@ class Budget:
         """Reserve more bytes under a name; if there are too few, the error message ends with `hint`."""
         left = max(0, self._unreserved())
         if size > left:
+            self.require_room()
             hint = hint or self.advice(size - left)
             raise InputError(f"{name}: {ceil(size / MIB)} MiB are needed, {left // MIB} MiB are left: {hint}")
         self.reserved[name] = self.reserved.get(name, 0) + size

@@ -143,6 +143,8 @@ def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=message) as no:
         small.require_room()
     assert "\n" not in str(no.value)
+    with pytest.raises(InputError, match=message):
+        small.reserve("core potentials", MIB)
     with pytest.raises(InputError, match=r"max_memory of 4 bytes is less than .*, such as max_memory=4e9 \(4 GB\)"):
         Budget(device, 4).require_room()
     for nonsense in (0, -1.0, float("nan")):
