@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import cuanto
 from cuanto import Molecule, energies
 from cuanto.backends.base import get_backend
 from cuanto.cli.main import app
@@ -56,6 +57,14 @@ def test_a_batch_is_its_molecules_one_by_one(backend: str) -> None:
         assert row.homo == pytest.approx(max(alone.homo), abs=1e-5)
         assert row.lumo == pytest.approx(min(alone.lumo), abs=1e-5)
         assert row.gradient is not None and np.abs(row.gradient - alone.gradient).max() < 1e-5
+
+
+def test_gradients_of_a_batch_are_converged_like_single_ones() -> None:
+    molecules = displaced_copies("glycine", 4)
+    found = energies(molecules, "am1", backend="cpu", workers=0, gradient=True)
+    for mol, row in zip(molecules, found, strict=True):
+        alone = cuanto.gradient(mol, "am1", backend="cpu").gradient
+        assert row.gradient is not None and np.abs(row.gradient - alone).max() < 1e-7
 
 
 @pytest.mark.parametrize("method", METHODS)

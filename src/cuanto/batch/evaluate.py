@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cuanto.api import energy, gradient
+from cuanto.api import energy, gradient, tight_keywords
 from cuanto.errors import CuantoError, describe_error, without_convergence_warnings
 from cuanto.integrals.engine import resolve
 from cuanto.interfaces.qcschema import plain
@@ -47,6 +47,8 @@ def evaluate(task: dict[str, Any]) -> dict[str, Any]:
 
 def _joint_rows(molecules: Sequence[Molecule], task: Mapping[str, Any]) -> list[dict[str, Any]]:
     options, begin = dict(task["keywords"]), time.perf_counter()
+    if task["gradient"]:
+        options = tight_keywords(options)
     backend = resolve(options.pop("backend", "auto"))
     results = semiempirical_energies(molecules, task["method"], backend, task["gradient"], **options)
     rows = [plain(_row(result, task["gradient"])) for result in results]
