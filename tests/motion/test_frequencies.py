@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,9 @@ def test_isotopes_and_modes() -> None:
         torque = np.cross(one.molecule.R_ax, one.masses[:, None] * one.modes[0]).sum(axis=0)
         assert np.abs(torque).max() < 1e-8
     assert repr(found).startswith("<Vibrations water rhf/sto-3g: 3 modes")
+    gradient = np.full_like(found.second_derivatives.gradient, 1e-3)
+    away = replace(found, second_derivatives=replace(found.second_derivatives, gradient=gradient))
+    assert repr(away) == repr(found).replace(">", ", NOT at a stationary point>")
     assert (found.force_constants > 0).all()
     for wrong in ({4: "D"}, {"C": "13C"}, {1: "13C"}, {1: "99O"}, {1: "heavy"}, {1: 1e4}):
         with pytest.raises(InputError):

@@ -58,7 +58,8 @@ class Vibrations:
         """One line: arrays would fill the screen of a notebook."""
         name = self.molecule.name or "molecule"
         span = f"{self.wavenumbers[0]:.1f} to {self.wavenumbers[-1]:.1f} cm^-1" if len(self.wavenumbers) else "none"
-        return f"<Vibrations {name} {self.level_of_theory}: {len(self.wavenumbers)} modes, {span}>"
+        verdict = "" if self.stationary else ", NOT at a stationary point"
+        return f"<Vibrations {name} {self.level_of_theory}: {len(self.wavenumbers)} modes, {span}{verdict}>"
 
     @property
     def molecule(self) -> Molecule:
