@@ -17,11 +17,6 @@ THAN_BEFORE = {
     "semiempirical: ribavirin PM6": 1.05,  # 0.6 of 17 ms for limits of memory, hints and checks of the input
 }
 """Calculations that take more than 1.03 of the time of an earlier version on two cores: at most how much."""
-ON_A_GPU = {
-    "dft: benzene RI-J-r2SCAN/def2-SVP": 1.04,  # 1.01 in one run, 1.06 in the other, with more calls for each solve
-    "gradient: caffeine RI-B3LYP/def2-SVP": 1.04,  # 1.01 in one run, 1.06 in the other
-}
-"""The same on a GPU, by the mean of two runs."""
 
 
 def first_minute(name: str) -> Any:
@@ -73,20 +68,20 @@ def test_high_angular_momenta_beside_pyscf(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "allowed"),
+    ("name", "count", "limit", "allowed"),
     [
-        ("two_versions_cpu", 5, THAN_BEFORE),
-        ("two_versions_gradients_cpu", 3, THAN_BEFORE),
-        ("two_versions_later_cpu", 11, {}),
-        ("two_versions_later_h200", 14, ON_A_GPU),
+        ("two_versions_cpu", 5, 1.03, THAN_BEFORE),
+        ("two_versions_gradients_cpu", 3, 1.03, THAN_BEFORE),
+        ("two_versions_later_cpu", 11, 1.02, {}),
+        ("two_versions_later_h200", 14, 1.02, {}),
     ],
 )
-def test_calculations_are_as_fast_as_before(name: str, count: int, allowed: dict[str, float]) -> None:
+def test_calculations_are_as_fast_as_before(name: str, count: int, limit: float, allowed: dict[str, float]) -> None:
     """By the best of several runs: two cores have more than one speed."""
     rows = record(name)["cases"]
     assert len(rows) >= count
     for row in rows:
-        assert row["best_ratio"] <= allowed.get(row["case"], 1.03), row["case"]
+        assert row["best_ratio"] <= allowed.get(row["case"], limit), row["case"]
         assert row["energy_difference"] < 1e-8, row["case"]
 
 
