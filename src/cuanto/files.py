@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,14 @@ def write_text(path: Name, text: str) -> None:
     """Write a text file completely or not at all."""
     with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
+
+
+def save_as(path: Name, texts: Mapping[str, Callable[[], str]]) -> None:
+    """Write the text that belongs to the ending of the path; `texts` by ending, such as .json."""
+    make = texts.get(os.path.splitext(os.fspath(path))[1].lower())
+    if make is None:
+        raise InputError(f"cannot save this as {os.fspath(path)!r}: use a name ending in {', '.join(texts)}")
+    write_text(path, make())
 
 
 def save_npz(path: Name, arrays: Mapping[str, Any]) -> None:

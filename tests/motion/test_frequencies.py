@@ -24,10 +24,11 @@ import cuanto
 from cuanto import Molecule
 from cuanto.errors import CuantoError, InputError
 from cuanto.grid import GridSettings
+from cuanto.interfaces.vibrations import read_hessian
 from cuanto.motion.hessian import HessianCalculation
 from cuanto.motion.state_symmetry import state_operations
 from cuanto.motion.tasks import evaluate_task, plain_arguments, plain_guess, plain_molecule
-from paths import ROOT
+from paths import DATA, ROOT
 from scripted import PATHS, wait_until
 from vibration_cases import HF, PLANAR, PM6, WATER, water
 
@@ -90,6 +91,19 @@ def test_an_ion_has_dipole_derivatives_about_a_fixed_origin() -> None:
     found = cuanto.frequencies(ion, **PM6)
     total = found.second_derivatives.dipole_derivatives.reshape(-1, 3, 3).sum(axis=0)
     assert np.allclose(total, np.eye(3), atol=1e-4)  # moving the whole ion moves a charge of one
+
+
+@pytest.mark.parametrize("ending", ["json", "molden", "html", "xyz"])
+def test_vibrations_are_saved_by_the_name_of_the_file(ending: str, tmp_path: Path) -> None:
+    found = cuanto.frequencies(str(DATA / "geometries" / "water_01.xyz"), "pm6", backend="cpu")
+    found.save(tmp_path / f"w.{ending}")
+    text = (tmp_path / f"w.{ending}").read_text()
+    begins = {"json": "{", "molden": "[Molden Format]", "html": "<!", "xyz": "3\n"}
+    assert text.startswith(begins[ending])
+    if ending == "json":
+        assert read_hessian(tmp_path / "w.json").wavenumbers == pytest.approx(found.wavenumbers, abs=1e-6)
+    with pytest.raises(InputError, match=r"use a name ending in \.json, \.molden, \.html, \.xyz"):
+        found.save(tmp_path / "w.txt")
 
 
 def test_isotopes_and_modes() -> None:

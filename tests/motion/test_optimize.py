@@ -212,6 +212,12 @@ def test_a_scan_has_all_its_points() -> None:
     assert found.energy == found.points[-1].energy
 
 
+@pytest.mark.parametrize(("ending", "beginning"), [("json", "{"), ("html", "<!"), ("xyz", "3\n")])
+def test_optimisations_are_saved_by_the_name_of_the_file(ending: str, beginning: str, tmp_path: Path) -> None:
+    optimize(WATER, "pm6").save(tmp_path / f"w.{ending}")
+    assert (tmp_path / f"w.{ending}").read_text().startswith(beginning)
+
+
 def test_a_transition_state_and_its_path() -> None:
     found = optimize(SADDLE, "pm6", ts=True, irc=True, convergence="loose")
     energies = [point.energy for point in found.points]

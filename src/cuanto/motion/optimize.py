@@ -17,6 +17,7 @@ from cuanto.backends.blas import one_thread
 from cuanto.basis import Basis
 from cuanto.basis.library import BasisChoice
 from cuanto.errors import InputError
+from cuanto.files import save_as
 from cuanto.log import Timings, logger
 from cuanto.methods import Result
 from cuanto.motion.constraints import Constraint
@@ -112,6 +113,16 @@ class OptimizationResult:
     def iterations(self) -> int:
         """Number of geometries whose gradient was computed, without a pre-optimisation."""
         return sum(step.stage != PRE_OPTIMISATION for step in self.steps)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .json (QCSchema), .html (a report) or .xyz (the molecule, or all points of a scan or path), by the name
+        of the file."""
+        texts = {
+            ".json": lambda: str(import_module("cuanto.interfaces.optimization").optimization_text(self)),
+            ".html": lambda: str(import_module("cuanto.report").report_html(self)),
+            ".xyz": lambda: structure_text(self),
+        }
+        save_as(path, texts)
 
     def to_qcschema(self) -> dict[str, Any]:
         """A QCSchema OptimizationResult as a dictionary."""

@@ -6,6 +6,7 @@ projected out, so that a molecule has exactly 3N - 6 vibrations, a linear one 3N
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 
 from cuanto.arrays import Array
 from cuanto.errors import InputError
+from cuanto.files import save_as
 from cuanto.methods import Result
 from cuanto.motion.hessian import Hessian
 from cuanto.motion.thermochemistry import Conditions, Thermochemistry, thermochemistry
@@ -60,6 +62,18 @@ class Vibrations:
         span = f"{self.wavenumbers[0]:.1f} to {self.wavenumbers[-1]:.1f} cm^-1" if len(self.wavenumbers) else "none"
         verdict = "" if self.stationary else ", NOT at a stationary point"
         return f"<Vibrations {name} {self.level_of_theory}: {len(self.wavenumbers)} modes, {span}{verdict}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write .json (QCSchema, for `cuanto frequencies` and `cuanto report`), .molden (modes), .html (a report) or
+        .xyz, by the name of the file."""
+        texts = import_module("cuanto.interfaces.vibrations")  # imported when needed: interfaces import results
+        makers = {
+            ".json": lambda: str(texts.schema_text(self)),
+            ".molden": lambda: str(texts.modes_molden(self)),
+            ".html": lambda: str(import_module("cuanto.report").report_html(self)),
+            ".xyz": self.molecule.to_xyz,
+        }
+        save_as(path, makers)
 
     @property
     def molecule(self) -> Molecule:
