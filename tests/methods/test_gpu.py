@@ -49,7 +49,14 @@ def test_open_shells(name: str, fitting: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"diagonaliser": "pseudo"}, {"smearing": 0.01}, {"level_shift": 0.3}, {"damping": 0.3}]
+    "options",
+    [
+        {"diagonaliser": "pseudo"},
+        {"smearing": 0.01},
+        {"smearing": 0.01, "level_shift": 0.3},
+        {"level_shift": 0.3},
+        {"damping": 0.3},
+    ],
 )
 @pytest.mark.parametrize("name", ["benzene", "alkane_08"])
 def test_options(name: str, options: dict[str, Any]) -> None:
