@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.motion import walker
 from cuanto.motion.constraints import read_constraints
 from cuanto.motion.optimize import Search, Step, optimize
+from cuanto.motion.settings import Settings
 from cuanto.motion.surface import Surface
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
@@ -270,10 +273,34 @@ def test_refusals() -> None:
         optimize(WATER, "pm6", colour="blue")
     with pytest.raises(ConvergenceError, match="not converge"):
         optimize(WATER, "hf", "sto-3g", max_iterations=2)
-    with pytest.raises(InputError, match=r"no reaction path starts here: the largest force is .* with ts=True as well"):
+    by = r"with ts \(--ts on the command line\)"
+    with pytest.raises(InputError, match=rf"no reaction path starts here: the largest force is .* {by} as well"):
         optimize(WATER, "pm6", irc=True)
-    with pytest.raises(InputError, match="starts here: no imaginary mode detected; find the transition state"):
+    with pytest.raises(InputError, match=f"starts here: no imaginary mode detected; find the transition state, {by}"):
         optimize(optimize(WATER, "pm6").molecule, "pm6", irc=True)
+
+
+def test_settings_as_a_dictionary() -> None:
+    by_keywords = optimize(WATER, "pm6", max_steps=2)
+    for settings in ({"max_steps": 2}, Settings(max_steps=2)):
+        found = optimize(WATER, "pm6", settings=settings)
+        assert len(found.steps) == 2 and found.settings == by_keywords.settings
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"settings": {"max_step": 2}}, "unknown setting 'max_step'; did you mean 'max_steps'?"),
+        ({"settings": {"ts": 1}}, "ts must be true or false"),
+        ({"settings": 2}, "settings must be Settings or a dictionary such as {'max_steps': 50}, not 2"),
+        ({"settings": {}, "ts": True}, "ts belongs to the settings: write it there, or leave out settings"),
+        ({"maxsteps": 2}, "unknown option 'maxsteps'; did you mean 'max_steps'?"),
+        ({"max_iteration": 2}, "unknown option 'max_iteration'; did you mean 'max_iterations'?"),
+    ],
+)
+def test_arguments_that_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        optimize(WATER, "pm6", **given)
 
 
 def test_without_geometric(monkeypatch: pytest.MonkeyPatch) -> None:

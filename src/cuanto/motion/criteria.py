@@ -103,7 +103,7 @@ def require_stationary(gradient_ax: Array) -> None:
     if rms > loose.gradient_rms or largest > loose.gradient_max:
         raise InputError(
             f"no reaction path starts here: the largest force is {largest:.1e} Hartree/Bohr, not zero as in a "
-            "transition state; find that first, with ts=True as well"
+            "transition state; find that first, with ts (--ts on the command line) as well"
         )
 
 

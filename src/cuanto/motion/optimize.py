@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -25,10 +25,11 @@ from cuanto.motion.criteria import PRESETS, Criteria, Measures, displacement, re
 from cuanto.motion.curvature import falls_along_some_direction
 from cuanto.motion.displacements import DisplacementPlan
 from cuanto.motion.record import Recorder, calculation_key, require_own_files, result_at
-from cuanto.motion.settings import Settings
+from cuanto.motion.settings import NAMES, Settings
 from cuanto.motion.surface import Surface
 from cuanto.motion.trajectory import Trajectory, frame_text
 from cuanto.motion.walker import Plan, Point, Walker
+from cuanto.options import OPTIONS, require_known
 from cuanto.system import Molecule
 from cuanto.system.symmetry import identity
 
@@ -142,7 +143,7 @@ def optimize(
     *,
     charge: int | None = None,
     multiplicity: int | None = None,
-    settings: Settings | None = None,
+    settings: Settings | Mapping[str, Any] | None = None,
     trajectory: str | os.PathLike[str] | None = None,
     journal: str | os.PathLike[str] | None = None,
     on_step: OnStep | None = None,
@@ -152,17 +153,31 @@ def optimize(
 
     `molecule`, `charge` and `multiplicity` as in `cuanto.energy`.
     `keywords`: fields of `cuanto.motion.settings.Settings` (convergence, freeze, set, scan, ts, irc, pre, hessian,
-    coordinates, max_steps, trust) and options of `cuanto.energy`. `trajectory`: an extended XYZ file that grows by one
-    frame per step. `journal`: a file from which the same call continues after an interruption. `on_step` is called with
-    every step.
+    coordinates, max_steps, trust) and options of `cuanto.energy`. `settings`: those fields together, also as a
+    dictionary. `trajectory`: an extended XYZ file that grows by one frame per step. `journal`: a file from which the
+    same call continues after an interruption. `on_step` is called with every step.
     """
-    if settings is None:
-        given = {name: keywords.pop(name) for name in list(keywords) if name in Settings.__dataclass_fields__}
-        settings = Settings.of(**given)
+    require_known(keywords, (*NAMES, *OPTIONS), "optimize: unknown option")
+    own = {name: keywords.pop(name) for name in list(keywords) if name in NAMES}
+    checked = _settings(settings, own)
     require_own_files(molecule, basis, trajectory, journal)
-    search = Search(Molecule.of(molecule, charge, multiplicity), method, basis, settings, keywords)
+    search = Search(Molecule.of(molecule, charge, multiplicity), method, basis, checked, keywords)
     search.record_in(journal, trajectory)
     return search.run(on_step or (lambda step: None))
+
+
+def _settings(given: Any, keywords: Mapping[str, Any]) -> Settings:
+    """The settings from keywords, or as they are given, also as a dictionary."""
+    if given is None:
+        return Settings.of(**keywords)
+    if keywords:
+        raise InputError(f"{', '.join(keywords)} belongs to the settings: write it there, or leave out settings")
+    if isinstance(given, Settings):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"settings must be Settings or a dictionary such as {{'max_steps': 50}}, not {given!r:.60}")
+    require_known(given, NAMES, "optimize: unknown setting")
+    return Settings.of(**given)
 
 
 class Search:

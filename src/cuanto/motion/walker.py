@@ -328,7 +328,8 @@ def _translate_errors() -> Iterator[None]:
         raise InputError(f"a constrained dihedral angle has three atoms on a line: {_line(error)}") from None
     except errors.IRCError as error:
         reason = _line(error).split(". Please")[0].lower()
-        raise InputError(f"no reaction path starts here: {reason}; find the transition state, with ts=True") from None
+        advice = "find the transition state, with ts (--ts on the command line)"
+        raise InputError(f"no reaction path starts here: {reason}; {advice}") from None
     except (errors.Error, RuntimeError, ValueError, np.linalg.LinAlgError) as error:
         text = f"geomeTRIC found no further step ({_line(error)}); try other coordinates, such as hdlc"
         raise ConvergenceError(text) from error
