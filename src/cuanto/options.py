@@ -15,7 +15,7 @@ from numbers import Number, Real
 from types import MappingProxyType
 from typing import Any
 
-from cuanto.advice import advice_about
+from cuanto.advice import SYMBOLS, advice_about, plain
 from cuanto.errors import InputError
 from cuanto.units import SPEED_OF_LIGHT
 
@@ -341,9 +341,17 @@ def require_known(given: Iterable[str], known: Iterable[str] = OPTIONS, what: st
     names = list(known)
     for name in given:
         if name not in names:
-            close = difflib.get_close_matches(str(name), names, n=1, cutoff=SIMILARITY)
+            close = _closest(str(name), names)
             others = advice_about(str(name)) or f"choose one of {', '.join(names)}"
-            raise InputError(f"{what} {name!r:.60}; {f'did you mean {close[0]!r}?' if close else others}")
+            raise InputError(f"{what} {name!r:.60}; {f'did you mean {close!r}?' if close else others}")
+
+
+def _closest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant: spelled differently, similar, or that of the quantity with this symbol."""
+    for one in names:
+        if plain(one) == plain(name) or one == SYMBOLS.get(plain(name)):
+            return one
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=SIMILARITY)), None)
 
 
 def require_applicable(method: str, kind: str, given: Mapping[str, Any]) -> None:

@@ -18,6 +18,8 @@ from cuanto.log import logger
 from cuanto.options import OPTIONS
 
 WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+SEARCHES = ("ts", "irc", "scan", "convergence", "freeze")
+"""Keywords of `cuanto.optimize`, which the advice shows with the function."""
 FAST = ["--backend", "cpu", "--fitting", "none"]
 
 
@@ -57,6 +59,15 @@ def cuanto(*arguments: str) -> int:
         ("--nroots", "excited states are not implemented"),
         ("--device", "--backend cuda"),
         ("--ts", "`cuanto optimize FILE --ts`"),
+        ("--gradient", "`cuanto gradient`"),
+        ("--forces", "`cuanto gradient`"),
+        ("--scf-tol", "-o energy_tolerance=1e-10"),
+        ("--constraints", "`cuanto optimize FILE --freeze 'distance 1 2'`"),
+        ("--fmax", "`cuanto optimize FILE --convergence tight`"),
+        ("--geom-maxiter", "--max-steps 200"),
+        ("-T", "--threads 4"),
+        ("-c", "--charge -1"),
+        ("-0", "write the values of one option together, such as --field 0,0,0.01"),
     ],
 )
 def test_options_of_other_programs(option: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,13 +76,29 @@ def test_options_of_other_programs(option: str, advice: str, capsys: pytest.Capt
     assert error.startswith(f"cuanto: there is no option {option}: ") and advice in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--mult", "give the configuration with --config '[Ar] 3d5 4s1'"),
+        ("--spin", "give the configuration with --config '[Ar] 3d5 4s1'"),
+        ("--threads", "CUANTO_THREADS"),
+        ("--solvent", "there is no option --solvent; see `cuanto atom --help`"),
+    ],
+)
+def test_advice_about_atoms(option: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`cuanto atom` has other options than the commands for molecules."""
+    assert cuanto("atom", "-e", "O", option, "3") == 2
+    error = capsys.readouterr().err
+    assert advice in error and "--multiplicity" not in error and "--threads 4" not in error
+
+
 def test_advice_is_written_for_both_callers() -> None:
     """Texts name options as in Python, and the command line has a flag for each of them."""
     assert advice_about("--Max-Cycle") == advice_about("max_cycle") == ADVICE["maxcycle"]
     for name, text in ADVICE.items():
         assert re.fullmatch("[a-z0-9]+", name) and name not in OPTIONS
         assert not re.search(r"(?<![\w-])(-o|-m|-b|--multiplicity|--fitting|--backend|--max-memory) ", text), text
-        found = [one for one in re.findall(r"\b(\w+)=", as_flags(text)) if one not in ("ts", "irc", "scan")]
+        found = [one for one in re.findall(r"\b(\w+)=", as_flags(text)) if one not in SEARCHES]
         assert all(f"-o {one}=" in as_flags(text) or f"-o '{one}=" in as_flags(text) for one in found), text
 
 

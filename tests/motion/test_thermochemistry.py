@@ -132,8 +132,9 @@ def test_conditions_are_given_by_name() -> None:
     assert hot == found.thermochemistry_at(Conditions(temperature=400.0)).gibbs_energy
     with pytest.raises(InputError, match="values by name such as temperature=400"):
         found.thermochemistry_at(400.0)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="unknown condition 'T'"):
-        found.thermochemistry_at(T=400.0)
+    for name, meant in (("T", "temperature"), ("temp", "temperature"), ("p", "pressure")):
+        with pytest.raises(InputError, match=f"unknown condition '{name}'; did you mean '{meant}'"):
+            found.thermochemistry_at(**{name: 400.0})
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import difflib
 import re
 from typing import Any
 
-from cuanto.advice import advice_about
+from cuanto.advice import ONE_VALUE, advice_about, advice_about_flag
 from cuanto.options import SIMILARITY
 
 COMMANDS = {
@@ -24,6 +24,7 @@ COMMANDS = {
 _MOLECULE = re.compile(r".+\.(xyz|json|molden)|smiles:.+", re.IGNORECASE)
 _CHOICES = re.compile(r"not one of (.*)", re.DOTALL)
 _WORD = re.compile(r"'([^']*)'")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)")
 
 
 def usage_line(error: Exception) -> str | None:
@@ -59,7 +60,10 @@ def _missing(error: Any) -> str:
 
 def _no_such_option(error: Any) -> str:
     name = str(getattr(error, "option_name", ""))
-    if (advice := advice_about(name)) is not None:
+    if _NUMBER.fullmatch(name):
+        return f"there is no option {name}: {ONE_VALUE}"
+    command = getattr(getattr(error, "ctx", None), "info_name", None)
+    if (advice := advice_about_flag(name, str(command))) is not None:
         return f"there is no option {name}: {advice}"
     close = [one for one in sorted(getattr(error, "possibilities", None) or ()) if _resembles(one, name)]
     hint = f"; did you mean {' or '.join(close)}?" if close else ""
@@ -125,5 +129,7 @@ def _other(error: Any) -> str:
         close = _WORD.findall(found[2])
         return f"there is no command {found[1][:40]!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
     if found := re.match(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text):
-        return f"unexpected argument {' '.join(repr(word) for word in found[1].split())}"
+        words = found[1].split()
+        advice = f": {ONE_VALUE}" if all(map(_NUMBER.fullmatch, words)) else ""
+        return f"unexpected argument {' '.join(map(repr, words))}{advice}"
     return text[:1].lower() + text[1:]
