@@ -26,6 +26,10 @@ from cuanto.methods.model import METHODS, SEMIEMPIRICAL, kind_of
         ("m06-2x-d3", "for example b3lyp-d3bj"),  # without parameters of its own
         ("wb97x-d3", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
         ("wB97X-D", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
+        ("\u03c9B97X-D", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
+        ("\u03a9B97X-D3", "use wb97x, or b3lyp-d3bj or b3lyp-d4"),
+        ("r\u00b2SCAN-3c", "composite methods"),
+        ("r\u00b2SCAN-D3", "for example r2scan-d3bj"),
         ("wb97m-v", "non-local correlation (VV10)"),
         ("MP2", "wave-function correlation"),
         *((name, CORRELATION) for name in ("ri-mp2", "scs-mp2", "mp2-f12", "lmp2", "mp4(sdq)", "omp2", "mp2.5")),

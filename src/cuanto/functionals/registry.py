@@ -99,9 +99,14 @@ def aliases(name: str) -> tuple[str, ...]:
     return _ALIASES.get(name, ())
 
 
+def spell_out(name: str) -> str:
+    """The name in lower case with Greek and raised characters as their letter and digit: w for \u03c9, 2 for \u00b2."""
+    return name.replace("\u03c9", "w").replace("\u00b2", "2")
+
+
 def _key(name: str) -> str:
     """The name in lower case without hyphens and spaces, and with Greek or raised characters spelled out."""
-    plain = name.strip().lower().replace("\u03c9", "w").replace("\u00b2", "2").replace("omega", "w")
+    plain = spell_out(name.strip().lower()).replace("omega", "w")
     return "".join(letter for letter in plain if letter not in "-_ /")
 
 

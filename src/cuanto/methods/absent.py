@@ -6,6 +6,7 @@ import re
 
 from cuanto.errors import InputError
 from cuanto.functionals import get_functional
+from cuanto.functionals.registry import spell_out
 from cuanto.terms.dispersion import METHODS as PARAMETRISED
 
 DAMPING = "cuanto has D3 with Becke-Johnson damping (-d3bj) and D4 (-d4)"
@@ -66,7 +67,7 @@ ABSENT = (
 def require_implemented(method: str) -> None:
     """Refuse a method that is known to be missing; names that nobody knows are left to the caller."""
     named = method.strip()
-    if (found := _find(named.lower())) is None:
+    if (found := _find(spell_out(named.lower()))) is None:
         return
     advice, functional = found
     if functional is not None and (missing := _find(functional.removeprefix("u"))) is not None:
