@@ -21,7 +21,7 @@ _MULTIPLICITY = "give the multiplicity 2S + 1, such as multiplicity=3 for two un
 _UNRESTRICTED = "put a u before the method, such as method='uhf' or method='ub3lyp'"
 _ITERATIONS = "give the largest number of iterations as max_iterations=200, or of steps of a search as max_steps=200"
 _CONVERGENCE = "give the thresholds of the SCF, such as energy_tolerance=1e-10 and gradient_tolerance=1e-7"
-_MAX_STEPS = "give the largest number of steps of an optimisation as max_steps=200"
+_MAX_STEPS = "the largest number of steps of an optimisation is max_steps=200 of cuanto.optimize and `cuanto optimize`"
 _CRITERIA = (
     "write `cuanto optimize FILE --convergence tight`, or cuanto.optimize(..., convergence='tight') in Python; the "
     "levels are loose, normal, tight and verytight"

@@ -82,14 +82,19 @@ def error_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("basis-search", "--elements is missing: Elements, such as Ne,Ar,Kr or He-Ne;"),
         ("basis-search -e He --diffuse 1.5", "--diffuse '1.5': give a whole number of at least 0;"),
         ("selftest now", "unexpected argument 'now';"),
+        ("md h2.xyz --field 0 0 0.01", "argument '0' '0.01': write the values of one option together, such as --field"),
         ("energy h2.xyz -o h2.json", "files are written with --json, --molden, --report"),
         ("energy h2.xyz -m b3lip", "unknown method 'b3lip'; did you mean b3lyp"),
         ("atom ne", "ne is not an input file: for the element write --element Ne"),
         ("run h2.xyz", "to compute a molecule, use `cuanto energy h2.xyz`"),
+        ("run g.com", "convert other formats with `obabel g.com -O g.xyz`"),
+        ("run orca.inp", "it looks like the input of another program: write its coordinates to orca.xyz"),
         ("energy h2.xyz -o damping=2", "--option: damping is 2: give a number from 0 to 0.95"),
     ],
 )
 def test_wrong_options(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("g.com").write_text("# b3lyp/6-31g*\n\nhydrogen\n\n0 1\nH 0 0 0\nH 0 0 0.74\n\n")
+    Path("orca.inp").write_text("! B3LYP def2-SVP\n* xyz 0 1\nH 0 0 0\nH 0 0 0.74\n*\n")
     assert message in error_output(capsys, *arguments.split())
 
 
@@ -184,6 +189,7 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
         ("none.pdb", "'none.pdb' does not exist; give an XYZ"),
         ("jobs.toml", "'jobs.toml' does not exist; did you mean 'job.toml'?"),
         ("CCO", "does not exist; if it is a SMILES, write smiles:CCO"),
+        ("0.01", "'0.01' does not exist; write the values of one option together, such as --field 0,0,0.01"),
         ("c1ccccc1", "write smiles:c1ccccc1"),
         ("[NH4+]", "write smiles:[NH4+]"),
         ("h3.xyz", "does not exist; did you mean 'h2.xyz'?"),

@@ -94,6 +94,17 @@ def test_dynamics_in_a_job_continue(folder: Path, capsys: pytest.CaptureFixture[
         ("", "name the molecule"),
         ('molecule = "h2.xyz"\nmetod = "hf"', "unknown key 'metod'; did you mean 'method'?"),
         ('molecule = "h2.xyz"\n[options]\nmax_iter = 3', "[options]: unknown key 'max_iter'; did you mean"),
+        (
+            'molecule = "h2.xyz"\nmax_iterations = 3',
+            "unknown key 'max_iterations'; it belongs in a table: write it after a line [options]",
+        ),
+        ('molecule = "h2.xyz"\nmax_steps = 3', "unknown key 'max_steps'; it belongs in a table: write it after"),
+        ('molecule = "h2.xyz"\ntemperature = 300', "write it after a line [frequencies] or [md]"),
+        ('molecule = "h2.xyz"\njson = "a.json"', "write it after a line [output]"),
+        (
+            'molecule = "h2.xyz"\n[options]\nfitting = "none"',
+            "[options]: unknown key 'fitting'; it belongs in no table",
+        ),
         ('molecule = "h2.xyz"\n[output]\nhtml = "a"', "[output]: unknown key 'html'"),
         ('molecule = "h2.xyz"\noptions = 3', "write [options] on a line of its own"),
         ('molecule = "h2.xyz"\ncharge = "1"', "charge must be a whole number"),

@@ -81,7 +81,7 @@ def test_charge_and_multiplicity_of_what_users_have(tmp_path: Path) -> None:
         ("T", "choose one of"),
         *((name, "energy_tolerance=1e-10 and gradient_tolerance=1e-7") for name in ("conv_tol", "scf", "tole")),
         *((name, "steps of a search as max_steps=200") for name in ("max_cycles", "maxiter")),
-        *((name, "of an optimisation as max_steps=200") for name in ("maxsteps", "geom_maxiter")),
+        *((name, "of an optimisation is max_steps=200") for name in ("maxsteps", "geom_maxiter")),
         ("fmax", r"cuanto.optimize\(..., convergence='tight'\)"),
         ("constraints", r"cuanto.optimize\(..., freeze='distance 1 2'\)"),
         ("MaxIterations", "did you mean 'max_iterations'"),

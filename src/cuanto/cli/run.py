@@ -20,7 +20,7 @@ from cuanto.cli.counterpoise import OUTPUTS as COUNTERPOISE_OUTPUTS
 from cuanto.cli.counterpoise import checked_division
 from cuanto.cli.frequencies import DEFAULT_OUTPUTS as FREQUENCIES_OUTPUTS
 from cuanto.cli.frequencies import Analysis, run_frequencies
-from cuanto.cli.job_settings import frequencies_settings, md_settings
+from cuanto.cli.job_settings import FREQUENCIES, MD, frequencies_settings, md_settings
 from cuanto.cli.lines import in_a_job
 from cuanto.cli.md import DEFAULT_OUTPUTS as MD_OUTPUTS
 from cuanto.cli.md import run_md
@@ -131,8 +131,16 @@ def read_job(path: Path, anywhere: bool = False, quiet: bool = False) -> Job:
 def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
     from cuanto.interfaces.keywords import checked_keywords
 
-    require_known(job, (*TOP_LEVEL_KEYS, *KEYS, *TABLES, *TASK_TABLES), "unknown key")
+    known = (*TOP_LEVEL_KEYS, *KEYS, *TABLES, *TASK_TABLES)
+    for name in job:
+        if name not in known and (tables := _tables_with(name)):
+            lines = " or ".join(f"[{table}]" for table in tables)
+            raise InputError(f"unknown key {name!r}; it belongs in a table: write it after a line {lines}")
+    require_known(job, known, "unknown key")
     options, output = (_table(job, name) for name in TABLES)
+    for name in options:
+        if name not in SETTINGS and name in (*TOP_LEVEL_KEYS, *KEYS):
+            raise InputError(f"[options]: unknown key {name!r}; it belongs in no table: write it before [options]")
     require_known(options, SETTINGS, "[options]: unknown key")
     task, settings = _task(job)
     require_known(output, OUTPUTS_OF.get(task, OUTPUTS), "[output]: unknown key")
@@ -159,6 +167,15 @@ def _job(job: Mapping[str, Any], paths: Paths, where: str, quiet: bool) -> Job:
         file=where,
         basis_path=paths.of_basis,
     )
+
+
+def _tables_with(name: str) -> list[str]:
+    """Tables of a job that have a key of this name."""
+    from cuanto.motion.settings import NAMES
+
+    outputs = {one for names in (OUTPUTS, *OUTPUTS_OF.values()) for one in names}
+    keys = {"options": SETTINGS, "output": outputs, "optimize": NAMES, "frequencies": FREQUENCIES, "md": MD}
+    return [table for table, names in keys.items() if name in names]
 
 
 class Paths:
@@ -207,8 +224,17 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path, "job"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        hint = "" if path.suffix.lower() == ".toml" else f"; to compute a molecule, use `cuanto energy {path}`"
-        raise InputError(f"{path} is not valid TOML: {' '.join(str(error).split())}{hint}") from None
+        raise InputError(f"{path} is not valid TOML: {' '.join(str(error).split())}{_advice_about(path)}") from None
+
+
+def _advice_about(path: Path) -> str:
+    """Advice about a file that is not a job: the same as if it had been given as a molecule, unless it is one."""
+    from cuanto.interfaces.hints import advice_about_format
+
+    if path.suffix.lower() == ".toml":
+        return ""
+    advice = advice_about_format(str(path), path, in_a_job=False)
+    return f"; {advice or f'to compute a molecule, use `cuanto energy {path}`'}"
 
 
 def _table(job: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -7,10 +7,11 @@ import re
 import shlex
 from pathlib import Path
 
+from cuanto.advice import ONE_VALUE
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
 from cuanto.methods.model import kind_of
-from cuanto.system.text import parse_whole, quote
+from cuanto.system.text import parse_real, parse_whole, quote
 
 KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
 KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
@@ -46,14 +47,14 @@ def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> Inp
             copied = shlex.quote(given) if given.isprintable() else "FILE"
             option = "this one as restart" if in_a_job else f"--restart {copied}"
             return InputError(f"{shown} is a checkpoint: give the file of the molecule, and {option}")
-        if (hint := _advice_about_format(given, path, in_a_job)) is not None:
+        if (hint := advice_about_format(given, path, in_a_job)) is not None:
             return InputError(f"{error}; {hint}")
     except (OSError, ValueError):  # names that no file can have
         pass
     return error
 
 
-def _advice_about_format(given: str, path: Path, in_a_job: bool) -> str | None:
+def advice_about_format(given: str, path: Path, in_a_job: bool) -> str | None:
     """Advice for a file of another format, by its suffix or else by its content."""
     suffix = path.suffix.lower()
     if not given.isprintable():
@@ -103,6 +104,8 @@ def _suggest(given: str, path: Path, known: str) -> str:
     """Suggestion after 'does not exist': a SMILES without its prefix, or a similar file name."""
     if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
         return f"; if it is a SMILES, write smiles:{given}"
+    if known == KNOWN_INPUTS and parse_real(given) is not None:
+        return f"; {ONE_VALUE}"
     if known == KNOWN_INPUTS and _is_method(given):
         return f"; a method is given with -m {given}, a basis with -b"
     names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
