@@ -306,12 +306,20 @@ class ScfOptions:
             raise InputError("variant has no effect with diagonaliser='full': leave out one of them")
         if self.aufbau:
             return
+        self._require_lists_of_occupations()
         if self.smearing and self.occupations is not None:
             raise InputError("smearing and fixed occupations exclude each other: leave out one of them")
         if self.accelerator == "descent" or self.stability not in ("auto", "none"):
             raise InputError("stability and descent need aufbau occupations: leave out smearing and occupations")
         if self.diagonaliser == "pseudo":
             raise InputError("diagonaliser='pseudo' needs aufbau occupations: leave out smearing and occupations")
+
+    def _require_lists_of_occupations(self) -> None:
+        given: Any = self.occupations
+        with errors_about_option("occupations"):
+            if given is not None and (not hasattr(given, "__len__") or any(isinstance(one, Real) for one in given)):
+                wanted = "a list for each spin, or one for both, such as [[2, 2, 2, 2, 2]]"
+                raise InputError(f"occupations must have {wanted}, not {_shown(given)}")
 
     @property
     def aufbau(self) -> bool:
@@ -373,7 +381,7 @@ def _check_fields(options: CalculationOptions | ScfOptions) -> None:
     """Refuse invalid values, and write the words among them in lower case."""
     check_values(vars(options))
     for name, value in vars(options).items():
-        if OPTIONS[name].kind == "choice":
+        if OPTIONS[name].choices:
             object.__setattr__(options, name, _lower(value))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import cuanto
+from cuanto.backends import get_backend
 from cuanto.batch import energies
 from cuanto.cli.main import run
 from cuanto.errors import InputError
@@ -119,7 +120,16 @@ def test_words_may_be_in_upper_case(capsys: pytest.CaptureFixture[str]) -> None:
         run(["energy", "He 0 0 0", "-b", "sto-3g", "--relativity", "X2C", "--backend", "cpu", "-q"])
     assert not leaving.value.code
     assert float(capsys.readouterr().out.split()[1]) == pytest.approx(helium.energy, abs=1e-8)
-    assert cuanto.energy("H 0 0 0; H 0 0 1", "pm6", diagonaliser="SP2", backend="cpu").converged
+    assert cuanto.energy("H 0 0 0; H 0 0 1", "pm6", diagonaliser="SP2", backend="CPU").converged
+    assert get_backend("CPU") is get_backend("cpu")
+
+
+@pytest.mark.parametrize("given", [[2], (1.0, 1), np.array([2.0]), 2])
+def test_occupations_are_lists(given: Any) -> None:
+    advice = r"occupations must have a list for each spin, or one for both, such as \[\[2, 2, 2, 2, 2\]\], not "
+    with pytest.raises(InputError, match=advice):
+        cuanto.energy("He 0 0 0", "hf", "sto-3g", occupations=given)
+    assert ScfOptions(occupations=[[2]]).occupations == [[2]]
 
 
 def test_numpy_numbers_are_accepted() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ase
@@ -91,6 +93,22 @@ def test_charge_and_multiplicity_of_what_users_have(tmp_path: Path) -> None:
 def test_keywords_of_other_programs(name: str, advice: str) -> None:
     with pytest.raises(InputError, match=f"unknown option '{name}'; .*{advice}"):
         cuanto.energy(Molecule.from_string(XYZ), "hf", "sto-3g", **{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("H2O", "file 'H2O' does not exist; give an XYZ, QCSchema (JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or"),
+        ("CCO", "file 'CCO' does not exist; if it is a SMILES, write smiles:CCO"),
+        (Path("none.xyz"), "file 'none.xyz' does not exist; give an XYZ"),
+        ("x" * 5000, "cannot be read: File name too long; give an XYZ"),
+        (SimpleNamespace(molecule=Molecule(["He"], [[0, 0, 0]])), "is not a molecule: give its attribute .molecule"),
+        (SimpleNamespace(), "is not a molecule: give a cuanto.Molecule"),
+    ],
+)
+def test_what_is_no_molecule(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        cuanto.energy(given, "pm6")
 
 
 def test_atoms_of_ase() -> None:

@@ -303,7 +303,7 @@ def begin_compiling(backend: str | Backend) -> None:
 
 def _begin(name: str) -> bool:
     """Start compiling our kernel for all classes of integrals; whether the name can mean a GPU, and CuPy is there."""
-    if name not in ("auto", "cuda"):
+    if name.lower() not in ("auto", "cuda"):
         return False
     from cuanto.backends.cuda.start import begin, cupy_installed
 
@@ -315,6 +315,8 @@ def _begin(name: str) -> bool:
 @cache
 def get_backend(name: str) -> Backend:
     """`cpu`, `cuda`, or `auto`: the GPU when there is one (`simt`: the GPU's kernels on the CPU, for tests)."""
+    if name != name.lower():
+        return get_backend(name.lower())
     _begin(name)
     if name == "auto":
         from cuanto.backends.cuda.backend import why_no_gpu

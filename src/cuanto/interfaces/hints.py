@@ -11,13 +11,13 @@ from cuanto.advice import ONE_VALUE
 from cuanto.errors import InputError
 from cuanto.interfaces.read import is_checkpoint
 from cuanto.methods.model import kind_of
+from cuanto.system.formats import KNOWN_INPUTS as KNOWN_JOB_INPUTS
+from cuanto.system.smiles import looks_like_smiles
 from cuanto.system.text import parse_real, parse_whole, quote
 
-KNOWN_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, - for standard input, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
-KNOWN_JOB_INPUTS = "an XYZ, QCSchema (JSON) or Molden file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
+KNOWN_INPUTS = KNOWN_JOB_INPUTS.replace("file, ", "file, - for standard input, ")
 OBABEL = (".pdb", ".mol", ".mol2", ".sdf", ".cif", ".gjf", ".com", ".log", ".out", ".fchk", ".cml", ".mop")
 """Formats that Open Babel converts to XYZ."""
-_SMILES = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
 _ATOM = re.compile(r"[$&](nuc|bas|wtbs|s?econfig)\b", re.IGNORECASE)
 """Groups that only inputs of `cuanto atom` have."""
 _OTHER_PROGRAM = re.compile(
@@ -28,7 +28,6 @@ _Z_MATRIX = re.compile(r"^[ \t]*[a-z]{1,2}\d*[ \t]*\r?\n[ \t]*[a-z]{1,2}\d*[ \t]
 """The first two lines of a Z-matrix."""
 HEAD = 65536
 """Number of bytes in which the format of a file is recognised."""
-_WITH_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
 
 
 def not_a_molecule(given: str, error: InputError, in_a_job: bool = False) -> InputError:
@@ -102,7 +101,7 @@ def _is_method(given: str) -> bool:
 
 def _suggest(given: str, path: Path, known: str) -> str:
     """Suggestion after 'does not exist': a SMILES without its prefix, or a similar file name."""
-    if _SMILES.fullmatch(given) and _WITH_ATOM.search(given):
+    if looks_like_smiles(given):
         return f"; if it is a SMILES, write smiles:{given}"
     if known == KNOWN_INPUTS and parse_real(given) is not None:
         return f"; {ONE_VALUE}"

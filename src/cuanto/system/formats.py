@@ -12,6 +12,8 @@ from cuanto.system.text import quote
 from cuanto.system.xyz import parse_xyz
 
 KNOWN_FORMATS = "XYZ, QCSchema (JSON) or Molden"
+KNOWN_INPUTS = f"an {KNOWN_FORMATS} file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
+"""What may be given in place of a molecule; a list for messages."""
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:

@@ -19,9 +19,9 @@ from cuanto.errors import InputError, InputWarning, require
 from cuanto.files import write_text
 from cuanto.system.distances import close_pairs
 from cuanto.system.elements import ATOMIC_NUMBERS
-from cuanto.system.formats import parse_structure
+from cuanto.system.formats import KNOWN_INPUTS, parse_structure
 from cuanto.system.nuclei import Nuclei, atom_symbol, element_of
-from cuanto.system.smiles import parse_smiles
+from cuanto.system.smiles import looks_like_smiles, parse_smiles
 from cuanto.system.structure import Structure
 from cuanto.system.text import format_path, quote, read_text
 from cuanto.system.xyz import is_atom_list, parse_xyz
@@ -155,9 +155,14 @@ class Molecule:
         if isinstance(given, str) and ("\n" in given or is_atom_list(given)):
             return cls.from_text(given, charge, multiplicity)
         if isinstance(given, str | os.PathLike):
-            return cls.from_file(given, charge, multiplicity)
+            try:
+                return cls.from_file(given, charge, multiplicity)
+            except InputError as error:
+                raise (error if os.path.exists(given) else InputError(f"{error}; {_instead_of(given)}")) from None
         if hasattr(given, "get_chemical_symbols") and hasattr(given, "get_positions"):
             return cls.from_ase(given, charge, multiplicity)
+        if isinstance(getattr(given, "molecule", None), cls):
+            raise InputError(f"{type(given).__name__} is not a molecule: give its attribute .molecule")
         raise InputError(
             f"{type(given).__name__} is not a molecule: give a cuanto.Molecule, the name of a file, atoms such as "
             "'H 0 0 0; H 0 0 0.74', smiles:CCO or ASE's Atoms"
@@ -340,6 +345,12 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
     raise InputError(
         f"multiplicity {multiplicity} is impossible with {electrons}: it can be {possible_multiplicities(nelectron)}"
     )
+
+
+def _instead_of(given: str | os.PathLike[str]) -> str:
+    """What may be given in place of the name of a file that does not exist."""
+    name = str(given)
+    return f"if it is a SMILES, write smiles:{name}" if looks_like_smiles(name) else f"give {KNOWN_INPUTS}"
 
 
 def possible_multiplicities(nelectron: int) -> str:

@@ -1,5 +1,6 @@
 """Molecules from SMILES: RDKit places the atoms by distance geometry, then with a force field."""
 
+import re
 from typing import Any
 
 from cuanto.errors import InputError, import_optional
@@ -12,6 +13,14 @@ GAP = 3.0
 """Angstrom between the molecules of one SMILES: close, without overlap."""
 SEED = 1
 """Seed of the embedding, so that a SMILES always gives the same geometry."""
+_SYMBOLS = re.compile(r"(?:Cl|Br|[BCNOPSFIbcnops]|\[[^\]\s]+\]|[-=#$:/\\().%@+0-9])+")
+_ATOM = re.compile(r"[BCNOPSFIbcnops\[]")
+
+
+def looks_like_smiles(text: str) -> bool:
+    """Whether a text consists of the symbols of a SMILES, with at least one atom."""
+    short = len(text) <= MAX_CHARACTERS and text.isprintable()
+    return short and _SYMBOLS.fullmatch(text) is not None and _ATOM.search(text) is not None
 
 
 def parse_smiles(smiles: str) -> Structure:
