@@ -48,6 +48,25 @@ def test_steps_are_printed_and_a_run_continues(folder: Path, capsys: pytest.Capt
     assert "6 steps already" in capsys.readouterr().out
 
 
+def test_an_interrupted_run_says_how_to_continue(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(step: Step) -> str:
+        if step.number == 2:
+            raise KeyboardInterrupt
+        return step_line(step)
+
+    monkeypatch.setattr("cuanto.cli.md.step_line", interrupt)
+    command = ("md", "water.xyz", "-m", "pm6", "--backend", "cpu", "--steps", "3")
+    assert cuanto(*command) == 130
+    out, err = capsys.readouterr()
+    assert out.endswith("run the same command to continue water_md.xyz\n") and "interrupted" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert cuanto(*command) == 0
+    assert "continuing water_md.xyz after step 2" in capsys.readouterr().out
+
+
 def test_columns_are_as_wide_as_their_headings_and_never_touch() -> None:
     usual = Step(100_000, 50_000.0, -12_345.123456789, 123.123456, 300.0, -12_344.123456789, 12)
     assert [len(line) for line in (HEADING.splitlines()[0], step_line(usual))] == [80, 80]

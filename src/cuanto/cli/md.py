@@ -121,7 +121,13 @@ def run_md(job: Job) -> int:
         if not job.quiet and step.number % every == 0:
             print_text(console, step_line(step))
 
-    _conclude(console, run.run(steps, show, every), Path(path))
+    try:
+        result = run.run(steps, show, every)
+    except KeyboardInterrupt:
+        if run.number >= 0:
+            print_text(console, f"run the same command to continue {path}")
+        raise
+    _conclude(console, result, Path(path))
     return 0
 
 
