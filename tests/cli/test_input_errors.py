@@ -206,6 +206,7 @@ def test_verbose_leaves_out_fast_steps(caplog: pytest.LogCaptureFixture, monkeyp
         *((name, "Z-matrices are not read: write Cartesian coordinates to w.xyz") for name in ("w.zmat", "w.txt")),
         ("z.xyz", "Z-matrices are not read: write Cartesian coordinates to an XYZ file"),
         ("coord", "convert it with `obabel -itmol coord -O coord.xyz`"),
+        ("POSCAR", "it looks like a POSCAR file: convert it with `ase convert -o xyz POSCAR POSCAR.xyz`"),
         ("kept.h5", "is a checkpoint: give the file of the molecule, and --restart kept.h5"),
         ("words.xyz", "words.xyz, line 1: expected the number of atoms"),
     ],
@@ -226,6 +227,8 @@ def test_names_that_are_not_molecules(given: str, message: str, capsys: pytest.C
     for name in ("w.zmat", "w.txt", "z.xyz"):
         Path(name).write_text("O\nH 1 0.96\nH 1 0.96 2 104.5\n")
     Path("coord").write_text("$coord\n0 0 0 h\n0 0 1.4 h\n$end\n")
+    lattice = "9.0 0.0 0.0\n0.0 9.0 0.0\n0.0 0.0 9.0\n"
+    Path("POSCAR").write_text(f"water\n1.0\n{lattice}O H\n1 2\nCartesian\n0 0 0.1\n0 0.8 -0.5\n0 -0.8 -0.5\n")
     Path("bad.out").write_text(H2.replace("0.74", "x"))
     assert message in error_output(capsys, "energy", given)
 

@@ -155,6 +155,44 @@ def test_angstrom_and_units_of_other_quantities(comment: str) -> None:
     assert Molecule.from_string(f"2\n{comment}\nH 0 0 0\nH 0 0 0.74\n").natom == 2
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("units bohr", "Units: Bohr", "unit: bohr", "units are bohr", "water, units bohr", "unit of length: bohr"),
+        *(
+            "coordinates in Bohr",
+            "coordinates (Bohr)",
+            "xyz in bohr",
+            "positions are given in bohr",
+            "all units in bohr",
+        ),
+        *(
+            "geometry in a.u.",
+            "units: a.u.",
+            "# units atomic units",
+            "coordinates in nm, energy -76",
+            "length unit: pm",
+        ),
+    ],
+)
+def test_other_units_in_words(comment: str) -> None:
+    with pytest.raises(InputError, match=r"line 2: .*, but XYZ files are in Angstrom: convert the coordinates"):
+        Molecule.from_string(f"2\n{comment}\nH 0 0 0\nH 0 0 0.74\n")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        *("energy -76 hartree, dipole in a.u.", "B3LYP, a.u.", "energy units: a.u.", "dipole, units a.u."),
+        *("spin in units of Bohr magnetons", "forces in hartree/bohr", "gradient units hartree/bohr", "units bohr^2"),
+        *("geometry: Au dimer", "coordinates: atomic number, x, y, z", "geometry optimized, energies in a.u."),
+        *("coordinates in Angstrom", "coordinates from Bohr et al.", "positions by PM6", "geometry au repos", "bohr"),
+    ],
+)
+def test_words_that_are_not_units_of_coordinates(comment: str) -> None:
+    assert Molecule.from_string(f"2\n{comment}\nH 0 0 0\nH 0 0 0.74\n").natom == 2
+
+
 @pytest.mark.parametrize("unit", ["bohrs,", "a.u.", "AU", "atomic", "nm", "pm", "picometre"])
 def test_other_units_of_length(unit: str) -> None:
     for comment in (f"unit={unit}", f"positions{{{unit.strip(',')}}}"):
@@ -204,7 +242,9 @@ BAD_TEXTS = {
     "overflow": (atoms("He 0 0 1e999"), "coordinate '1e999' is not finite"),
     "word": (atoms("He 0 zero 0"), "line 3: coordinate 'zero' is not a number"),
     "underscore": (atoms("He 0 1_0 0"), "coordinate '1_0' is not a number"),
-    "comma": (atoms("He 0,0 0 0"), "coordinate '0,0' is not a number"),
+    "comma": (atoms("He 0,0 0 0"), "coordinate '0,0' is not a number: write 0.0, with a point"),
+    "commas": (atoms("He 0 1,000,0 0"), "coordinate '1,000,0' is not a number$"),
+    "commas in a list": ("O 0,0 0,0 0,117", "separate atoms by ; or line ends, and write 0.5, not 0,5"),
     "huge": (atoms("He 0 0 1e7"), "are the units Angstrom?"),
     "duplicate": (atoms("H 0 0 0", "O 0 0 1", "H 0 0 0"), r"atoms 1 \(H\) and 3 \(H\) are at the same position"),
     "units": ("1\nunits=bohr\nHe 0 0 0\n", "line 2: 'units=bohr', but XYZ files are in Angstrom: convert"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from cuanto.advice import ONE_VALUE
@@ -83,6 +84,8 @@ def _advice_about_content(text: str, given: str, suffix: str, target: str) -> st
         return f"for the input of an atom, use `cuanto atom {given}`"
     if parse_whole(text.partition("\n")[0].strip()) is not None:
         return None
+    if _is_poscar(text.splitlines()[:5]):
+        return f"it looks like a POSCAR file: convert it with `ase convert -o xyz {given} {target}`"
     if suffix == ".zmat" or _Z_MATRIX.search(text):
         return f"Z-matrices are not read: write Cartesian coordinates to {target}"
     if re.match(r"\s*\$coord\b", text):
@@ -90,6 +93,12 @@ def _advice_about_content(text: str, given: str, suffix: str, target: str) -> st
     if suffix == ".inp" or _OTHER_PROGRAM.search(text):
         return f"it looks like the input of another program: write its coordinates to {target}"
     return None
+
+
+def _is_poscar(lines: Sequence[str]) -> bool:
+    """Whether a title, a scaling factor and three vectors begin the text."""
+    numbers = [[parse_real(word) for word in line.split()] for line in lines[1:]]
+    return [len(row) for row in numbers] == [1, 3, 3, 3] and all(None not in row for row in numbers)
 
 
 def _is_method(given: str) -> bool:

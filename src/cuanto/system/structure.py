@@ -36,7 +36,9 @@ def parse_position(tokens: Sequence[str], where: str) -> Position:
         value = parse_real(token)
         if value is None or not math.isfinite(value):
             problem = "a number" if value is None else "finite"
-            raise InputError(f"{where}: coordinate {quote(token)} is not {problem}")
+            point = token.replace(",", ".")
+            advice = "" if parse_real(point) is None or point == token else f": write {point}, with a point"
+            raise InputError(f"{where}: coordinate {quote(token)} is not {problem}{advice}")
         numbers.append(value)
     x, y, z = numbers
     return x, y, z

@@ -44,6 +44,20 @@ _OTHER_LENGTHS = re.compile(
     re.IGNORECASE,
 )
 """A unit of length other than Angstrom, in the notation of i-PI as well; `unit=eV` is about something else."""
+_LENGTH = r"(?:bohrs?|a\.?u\.?|atomic[ _-]units?|nm|pm|(?:nano|pico)met(?:er|re)s?)"
+_END = r"(?!\.?[\w/*^]|[ -]units?/|-?\d|\s+magneton)"
+_OF_LENGTHS = r"\s+of\s+(?:length|distance|coordinates|positions)"
+_COORDINATES = r"\b(?:coordinates?|coords?|positions?|geometry|xyz)\b(?:\s+(?:are|is|given|all|units?))*"
+_LENGTHS_IN_WORDS = re.compile(
+    rf"\bunits?(?:{_OF_LENGTHS})?\s*(?:(?:[:=]|(?:are|is|in|of)\b)\s*)?[\"'(]?bohrs?{_END}|"
+    rf"^[\s#]*(?:(?:all|coordinates?|length)\s+)?units?\s*(?::\s*|\s(?:are\s+|in\s+)?){_LENGTH}{_END}|"
+    rf"{_COORDINATES}\s*[:=(\[]?\s*bohrs?{_END}|"
+    rf"{_COORDINATES}\s+in\s+(?:units\s+of\s+)?{_LENGTH}{_END}",
+    re.IGNORECASE,
+)
+"""Statements about coordinates, such as `units: Bohr` and `coordinates in a.u.`. Energies and dipole moments may be in
+atomic units, so that these words without coordinates count only as the beginning of the comment."""
+_DECIMAL_COMMA = re.compile(r"\d,\d")
 _NAME = re.compile(r"\bname\s*=\s*(\S+)", re.IGNORECASE)
 _CHARGE_AND_MULTIPLICITY = re.compile(r"[+-]?\d{1,9}\s+\d{1,9}")
 _OTHER_VECTORS = re.compile(r"\b(forces|velocities|momenta|[fvp]_centroid)\{", re.IGNORECASE)
@@ -93,9 +107,10 @@ def _parse_atom_list(text: str, source: str) -> Structure:
         charge, multiplicity = map(parse_whole, lines.pop(0).split())
     for number, line in enumerate(lines, start=1):
         if (fields := len(line.split())) > 4:
+            points = ", and write 0.5, not 0,5" if _DECIMAL_COMMA.search(text) else ""
             raise InputError(
                 f"{source}, atom {number}: {quote(line)} has {fields} fields, and an atom has four, 'element x y z': "
-                "separate atoms by ; or line ends"
+                f"separate atoms by ; or line ends{points}"
             )
     rows = [_atom(line, f"{source}, atom {number}") for number, line in enumerate(lines, start=1)]
     return Structure(**_atoms(rows, source), charge=charge, multiplicity=multiplicity, name="", angstrom=True)
@@ -146,7 +161,7 @@ def _check_columns(comment: str, source: str) -> None:
     if vectors := _OTHER_VECTORS.search(comment):
         raise InputError(f"{source}, line 2: the columns are {vectors[1]}, not positions: give that of the positions")
     properties = _PROPERTIES.search(comment)
-    if units := _OTHER_LENGTHS.search(comment):
+    if units := _OTHER_LENGTHS.search(comment) or _LENGTHS_IN_WORDS.search(comment):
         raise InputError(f"{source}, line 2: {units[0]!r}, but XYZ files are in Angstrom: convert the coordinates")
     if properties and not properties[1].strip("\"'").lower().startswith("species:s:1:pos:r:3"):
         raise InputError(f"{source}, line 2: columns must begin with species:S:1:pos:R:3, not {quote(properties[1])}")
