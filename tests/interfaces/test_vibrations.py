@@ -110,6 +110,35 @@ def test_masses_of_the_input_are_used(
     )
 
 
+def test_isotopes_of_the_input_are_never_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In Python, for mass numbers, after an optimisation and in its XYZ file; `isotopes` still override them."""
+    monkeypatch.chdir(tmp_path)
+    light = WATER.R_ax.reshape(-1).tolist()
+    water = {"symbols": ["O", "H", "H"], "geometry": light, "mass_numbers": [16, 2, 2]}
+    Path("heavy.json").write_text(json.dumps(water))
+    expected = [15.99491461957, 2.01410177812, 2.01410177812]
+    found = cuanto.frequencies("heavy.json", **PM6, workers=0)
+    standard = cuanto.frequencies(WATER, **PM6, workers=0)
+    assert found.masses.tolist() == pytest.approx(expected, abs=1e-10)
+    reference = standard.with_isotopes({"O": "16O", "H": "D"})
+    assert found.wavenumbers == pytest.approx(reference.wavenumbers, abs=1e-3)
+    mixed = cuanto.frequencies("heavy.json", **PM6, workers=0, isotopes={2: 1.008})
+    assert mixed.masses.tolist() == pytest.approx([expected[0], 1.008, expected[2]], abs=1e-10)
+    inputs = {"driver": "hessian", "model": {"method": "pm6", "basis": None}, "keywords": {"backend": "cpu"}}
+    answer = cuanto.compute({"molecule": water, **inputs}, raise_error=True)
+    assert answer["extras"]["cuanto"]["vibrations"]["masses_u"] == pytest.approx(expected, abs=1e-10)
+    assert answer["molecule"]["masses"] == pytest.approx(expected, abs=1e-10)
+    with pytest.raises(SystemExit):
+        run(("optimize", "heavy.json", "-m", "pm6", "--json", "optimized.json", "--backend", "cpu"))
+    for name in ("optimized.json", "heavy_optimized.xyz"):
+        with pytest.raises(SystemExit):
+            run(("frequencies", name, "-m", "pm6", "--hessian", "found.json", "--backend", "cpu"))
+        masses = json.loads(Path("found.json").read_text())["extras"]["cuanto"]["vibrations"]["masses_u"]
+        assert masses == pytest.approx(expected, abs=1e-10)
+
+
 @pytest.mark.parametrize("masses", [[16.0], [16.0, "D"], 2, [16.0, -1.0], [16.0, 10**400]])
 def test_wrong_masses_are_refused(masses: object) -> None:
     with pytest.raises(InputError, match="masses must be 2 numbers"):

@@ -17,6 +17,7 @@ from cuanto.motion.dynamics import Dynamics, DynamicsSettings
 from cuanto.motion.surface import Surface
 
 WATER = Molecule.from_string("3\nname=water\nO 0 0 0.1\nH 0 0.75 -0.5\nH 0 -0.75 -0.5\n")
+HEAVY_WATER = WATER.with_masses([None, 2.014, None])
 CARBON_DIOXIDE = Molecule.from_string("3\n\nC 0 0 0\nO 0 0 1.16\nO 0 0 -1.16\n")
 
 
@@ -36,7 +37,7 @@ def test_energy_is_conserved_to_second_order_in_the_timestep() -> None:
     assert spread[0] / spread[1] == pytest.approx(4.0, rel=0.3)
 
 
-@pytest.mark.parametrize(("molecule", "freedom"), [(WATER, 3), (CARBON_DIOXIDE, 4)])
+@pytest.mark.parametrize(("molecule", "freedom"), [(WATER, 3), (HEAVY_WATER, 3), (CARBON_DIOXIDE, 4)])
 def test_first_velocities_have_the_temperature_and_no_overall_motion(molecule: Molecule, freedom: int) -> None:
     run = Dynamics(Surface(molecule, "pm6", backend="cpu"), DynamicsSettings(temperature=400.0))
     step = run.run(0).steps[0]
@@ -45,6 +46,18 @@ def test_first_velocities_have_the_temperature_and_no_overall_motion(molecule: M
     v_ax, mass_a = run.run(0).velocities, molecule.nuclei.masses
     assert np.allclose(mass_a @ v_ax, 0.0, atol=1e-12)
     assert np.allclose(np.cross(molecule.R_ax, mass_a[:, None] * v_ax).sum(axis=0), 0.0, atol=1e-10)
+
+
+def test_isotopes_have_their_masses(tmp_path: Path) -> None:
+    runs = [cuanto.dynamics(one, "pm6", steps=2, backend="cpu") for one in (WATER, HEAVY_WATER)]
+    kinetic = [0.5 * one.molecule.nuclei.masses @ (one.velocities**2).sum(axis=1) for one in runs]
+    steps = [one.steps[-1].kinetic for one in runs]
+    assert kinetic[1] / kinetic[0] == pytest.approx(steps[1] / steps[0], rel=1e-9)
+    path = tmp_path / "md.xyz"
+    cuanto.dynamics(HEAVY_WATER, "pm6", steps=0, trajectory=path, backend="cpu")
+    assert Molecule.from_xyz(path).nuclei.masses.tolist() == [15.999, 2.014, 1.008]
+    with pytest.raises(InputError, match="belongs to another run"):
+        cuanto.dynamics(WATER, "pm6", steps=0, trajectory=path, backend="cpu")
 
 
 def test_drift_is_the_slope_of_the_conserved_energy() -> None:

@@ -314,3 +314,23 @@ def test_coarse_grids_keep_their_own_operations_only() -> None:
         work = HessianCalculation(molecule, "lda", "sto-3g", {"grid": (20, 50), "backend": "cpu"})
         result = cuanto.gradient(molecule, "lda", "sto-3g", grid=(20, 50), backend="cpu")
         assert len(work._operations(result)) == number
+
+
+def test_isotopes_of_an_ion_change_neither_symmetry_nor_intensities_of_its_hessian(tmp_path: Path) -> None:
+    """Equivalent atoms have the same derivatives of the dipole moment, whatever their masses; the journal remains."""
+    ion = Molecule.from_string("3\ncharge=1 mult=2\nO 0 0 0.1273\nH 0 0.7581 -0.5087\nH 0 -0.7581 -0.5087\n")
+    heavy, computed = ion.with_masses([None, 2.014, None]), []
+    light = cuanto.frequencies(ion, **PM6, workers=0, journal=tmp_path / "journal")
+    found = cuanto.frequencies(
+        heavy,
+        **PM6,
+        workers=0,
+        journal=tmp_path / "journal",
+        on_task=lambda done, total: computed.append(done == total),
+    )
+    assert computed == [True] and found.masses.tolist() == [15.999, 2.014, 1.008]
+    expected = light.second_derivatives.dipole_derivatives
+    assert np.allclose(found.second_derivatives.dipole_derivatives, expected, atol=1e-9)
+    assert np.allclose(found.wavenumbers, light.with_isotopes({2: 2.014}).wavenumbers, atol=1e-9)
+    alone = cuanto.frequencies(heavy, **PM6, workers=0, symmetry=False)
+    assert np.allclose(alone.intensities, found.intensities, atol=1e-2)

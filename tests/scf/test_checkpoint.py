@@ -57,6 +57,13 @@ def test_a_restart_is_the_same_calculation(name: str, method: str, tmp_path: Pat
         assert again.iterations < first.iterations
 
 
+def test_isotopes_are_kept(tmp_path: Path) -> None:
+    heavy, path = molecule("water_01").with_masses([None, 2.014, None]), tmp_path / "a.h5"
+    keep = Checkpoint(path, heavy, Basis("sto-3g", heavy), "hf", get_backend("cpu"))
+    cuanto.energy(heavy, "hf", "sto-3g", backend="cpu", on_iteration=keep)
+    assert read_checkpoint(path).molecule.nuclei.masses.tolist() == [15.999, 2.014, 1.008]
+
+
 def test_the_basis_is_read_as_it_was(tmp_path: Path) -> None:
     result = run("water_01", "rhf", tmp_path / "a.h5", max_iterations=2)
     found = read_checkpoint(tmp_path / "a.h5")

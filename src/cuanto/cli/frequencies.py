@@ -279,7 +279,7 @@ def _calculate(
                 source.molecule,
                 model.method,
                 model.basis,
-                isotopes={**model.settings.get("isotopes", {}), **analysis.isotopes},
+                isotopes=analysis.isotopes,
                 journal=journal,
                 on_task=step,
                 **arguments,

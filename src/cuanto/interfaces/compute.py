@@ -17,7 +17,7 @@ from cuanto.errors import (
     import_optional,
     without_convergence_warnings,
 )
-from cuanto.interfaces.qcschema import plain, read_masses, read_molecule, require_driver, to_qcschema
+from cuanto.interfaces.qcschema import plain, read_molecule, require_driver, to_qcschema
 from cuanto.interfaces.sources import HESSIAN, Model, confined_basis, read_model
 from cuanto.interfaces.versions import failed_operation, is_version_2, to_version_1, to_version_2
 from cuanto.interfaces.vibrations import to_qcschema as hessian_schema
@@ -79,8 +79,7 @@ def _answer(given: dict[str, Any]) -> dict[str, Any]:
 
 def _vibrations(given: dict[str, Any], model: Model) -> dict[str, Any]:
     assert model.method is not None
-    molecule, masses = read_molecule(given, "the input"), read_masses(given, "the input")
-    found = frequencies(molecule, model.method, model.basis, isotopes=masses, **model.keywords)
+    found = frequencies(read_molecule(given, "the input"), model.method, model.basis, **model.keywords)
     return _as_answer(given, hessian_schema(found, _wants_orbitals(given)))
 
 

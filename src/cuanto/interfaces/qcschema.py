@@ -31,8 +31,6 @@ from cuanto.system.formats import qcschema_structure
 DRIVERS = ("energy", "gradient", "hessian", "properties")
 MAX_ORBITALS = 1000
 """Largest basis whose orbitals are written (20 MB of text); use a checkpoint for larger ones."""
-LARGEST_MASS = 1000
-"""Bound of the masses of atoms in a file, atomic mass units."""
 TWO_ELECTRON = ("coulomb", "exchange", "long-range exchange", "two-electron")
 TERMS = {
     "core": "scf_one_electron_energy",
@@ -143,14 +141,18 @@ def schema_text(schema: dict[str, Any], input_schema: Mapping[str, Any] | None =
 
 
 def molecule_schema(molecule: Molecule) -> dict[str, Any]:
-    """QCSchema Molecule: coordinates in Bohr, not moved or rotated; ghost atoms are not `real`."""
-    ghosts = molecule.nuclei.ghosts
+    """QCSchema Molecule: coordinates in Bohr, not moved or rotated; ghost atoms are not `real`.
+
+    Masses are written if they are not the standard ones.
+    """
+    ghosts, masses = molecule.nuclei.ghosts, molecule.masses
     return {
         "schema_name": "qcschema_molecule",
         "schema_version": 2,
         "symbols": list(molecule.elements),
         **({"real": (~ghosts).tolist()} if ghosts.any() else {}),
         "geometry": molecule.R_ax.reshape(-1).tolist(),
+        **({} if masses is None else {"masses": masses.tolist()}),
         "molecular_charge": float(molecule.charge),
         "molecular_multiplicity": molecule.multiplicity,
         "name": molecule.name or "molecule",
@@ -163,25 +165,8 @@ def molecule_schema(molecule: Molecule) -> dict[str, Any]:
 def read_molecule(schema: Mapping[str, Any], where: str) -> Molecule:
     """The molecule of an AtomicInput or AtomicResult."""
     found = qcschema_structure(schema, where)
-    return Molecule(found.symbols, found.coordinates, found.charge or 0, found.multiplicity, found.name)
-
-
-def read_masses(schema: Mapping[str, Any], where: str) -> dict[int | str, str | float]:
-    """Masses of real atoms, atomic mass units, by their number (from 1); empty if the molecule has none."""
-    molecule = schema.get("molecule")
-    described = molecule if isinstance(molecule, Mapping) else schema
-    masses = described.get("masses")
-    if masses is None:
-        return {}
-    symbols = described.get("symbols") or []
-    if not isinstance(masses, list) or len(masses) != len(symbols) or not all(_is_mass(mass) for mass in masses):
-        raise InputError(f"{where}: masses must be {len(symbols)} numbers, one for each atom, in atomic mass units")
-    real = described.get("real") or [True] * len(symbols)
-    return {a: float(mass) for a, (mass, there) in enumerate(zip(masses, real, strict=True), start=1) if there}
-
-
-def _is_mass(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST_MASS
+    more = (found.charge or 0, found.multiplicity, found.name, found.masses or None)
+    return Molecule(found.symbols, found.coordinates, *more)
 
 
 def _properties(result: Result) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from cuanto.errors import InputError
 from cuanto.interfaces.hints import not_a_molecule
 from cuanto.interfaces.keywords import checked_keywords
 from cuanto.interfaces.optimization import energy_input
-from cuanto.interfaces.qcschema import read_masses, require_driver
+from cuanto.interfaces.qcschema import require_driver
 from cuanto.interfaces.versions import to_version_1, version_2_input
 from cuanto.methods import SEMIEMPIRICAL
 from cuanto.methods.model import kind_of
@@ -90,8 +90,6 @@ class Source:
     basis_path: Callable[[str, str], str] = confined_basis
     """Checks a basis that the input, which may be untrusted, names; arguments: its name or path, and the key (`basis`
     or `auxbasis`) for error messages."""
-    masses: Mapping[int | str, str | float] = field(default_factory=dict)
-    """Masses of atoms that the input gives, atomic mass units, by their number (from 1)."""
     notes: tuple[str, ...] = ()
     """Lines about how the file was read."""
 
@@ -154,7 +152,6 @@ def source_from_text(
         read_model(inner, shown) or Model(),
         version_2_input(schema),
         partial(confined_basis, folder=folder),
-        read_masses(inner, shown),
         _notes(text, shown),
     )
 
@@ -214,10 +211,7 @@ def choose_model(source: Source, given: Model) -> Model:
         keywords.pop("guess", None)  # these methods start from neutral atoms
     elif basis is None:
         basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
-    settings = dict(given.settings)
-    if driver == HESSIAN and source.masses:
-        settings["isotopes"] = {**source.masses, **settings.get("isotopes", {})}
-    return Model(method, basis, {**keywords, **given.keywords}, driver, settings)
+    return Model(method, basis, {**keywords, **given.keywords}, driver, dict(given.settings))
 
 
 def safe_label(text: str) -> str:

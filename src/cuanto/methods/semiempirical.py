@@ -302,7 +302,8 @@ class SemiempiricalResult(Result):
     def dipole(self) -> Array:
         """Dipole moment, e Bohr; of ions about the centre of mass."""
         R_ax = positions([self.molecule])[0]
-        return properties.dipole(self.calculation.layout, R_ax, self.density.sum(axis=0), self.molecule.charge)
+        molecule, D_pq = self.molecule, self.density.sum(axis=0)
+        return properties.dipole(self.calculation.layout, R_ax, D_pq, molecule.charge, molecule.nuclei.masses)
 
     @property
     def dipole_debye(self) -> Array:

@@ -105,7 +105,8 @@ def _solve_batch(molecules: Sequence[Molecule], model: Semiempirical, gradient: 
         )
         magnitude = float(solved.magnitude_b[b]) + abs(correction)
         result = alone.result(state, notes=alone.warnings, magnitude=magnitude)
-        vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], molecule.charge)
+        charge, mass_a = molecule.charge, molecule.nuclei.masses
+        vars(result)["dipole"] = properties.dipole(layout, R_bax[b], D_bpq[b], charge, mass_a)
         vars(result)["charges"] = properties.charges(layout, D_bpq[b])
         if slopes_bax is not None:
             vars(result)["gradient"] = (slopes_bax[b] + correction_ax) * RESCALE

@@ -39,7 +39,8 @@ def frequencies(
     """Compute the Hessian of a molecule from gradients of displaced geometries, its vibrations and thermochemistry.
 
     `molecule`, `charge` and `multiplicity` as in `cuanto.energy`.
-    `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949}.
+    `isotopes`: by number of the atom (from 1) or by element, such as {2: "D"}, {"C": "13C"} or {1: 15.9949};
+    other atoms have the masses of the molecule.
     `step`: displacement of the atoms, Bohr. `symmetry`: derive gradients of equivalent displacements from each other
     (None: if the grid of a functional allows it, and not with point charges or a field).
     `follow_imaginary`: displace the atoms along imaginary modes, optimise (with geomeTRIC) and compute again until no

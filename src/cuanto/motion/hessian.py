@@ -135,7 +135,7 @@ class HessianCalculation:
         plan = DisplacementPlan(self.molecule.natom, operations, self.step)
         found = self._gradients_and_dipoles(plan, reference, known)
         matrix, dipoles, asymmetry = plan.derivatives(found)
-        charge, masses = self.molecule.charge, self.molecule.nuclei.masses
+        charge, masses = self.molecule.charge, self._without_isotopes.nuclei.masses
         # The dipole moment of an ion is about the centre of mass, which moves with every atom.
         dipoles = dipoles + charge * np.kron(masses / masses.sum(), np.eye(3)).T
         notes = [] if len(operations) == 1 else [f"{len(operations)} symmetry operations, {len(found)} displacements"]
@@ -164,7 +164,7 @@ class HessianCalculation:
 
     def _reference(self, known: Mapping[str, dict[str, Any]]) -> Result:
         """The result at the reference geometry; with the orbitals of the journal it takes an iteration or two."""
-        key = calculation_key(self.molecule, *self._model, "orbitals")
+        key = calculation_key(self._without_isotopes, *self._model, "orbitals")
         options = dict(self.options)
         if key in known and not isinstance(self.basis, Basis):
             options["guess"] = read_guess(known[key]["guess"], self.method, self.basis)
@@ -213,7 +213,13 @@ class HessianCalculation:
         return calculation_key(self._displace(displacement), *self._model, "displaced")
 
     def _displace(self, displacement: Displacement) -> Molecule:
-        return self.molecule.moved_to(displacement.apply(self.molecule.R_ax, self.step))
+        return self._without_isotopes.moved_to(displacement.apply(self.molecule.R_ax, self.step))
+
+    @property
+    def _without_isotopes(self) -> Molecule:
+        """The molecule with standard masses, on which a Hessian does not depend: equivalent atoms have the same dipole
+        derivatives, and a journal is of use for other isotopes."""
+        return self.molecule.with_masses(None)
 
     def _compute(
         self, displacements: Sequence[Displacement], waiting: Sequence[int], reference: Result

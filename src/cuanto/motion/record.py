@@ -42,7 +42,8 @@ def calculation_key(molecule: Molecule, method: str, basis: object, keywords: Ma
     """
     what = {name: value for name, value in keywords.items() if OPTIONS[name].affects_result}
     sets = [content_of(one, molecule.elements) for one in (basis, what.pop("auxbasis", None))]
-    parts = [molecule.symbols, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
+    atoms = molecule.symbols if molecule.masses is None else (molecule.symbols, molecule.masses)
+    parts = [atoms, molecule.charge, molecule.multiplicity, method.lower(), *sets, what, *more]
     text = json.dumps([import_module("cuanto").__version__, *parts], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode() + molecule.R_ax.tobytes()).hexdigest()[:32]
 

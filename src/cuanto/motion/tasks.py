@@ -98,13 +98,19 @@ def move_basis(basis: Any, molecule: Molecule) -> Any:
 
 def plain_molecule(molecule: Molecule) -> dict[str, Any]:
     """A molecule as plain data."""
-    positions = molecule.R_ax.tolist()
-    return {"symbols": molecule.symbols, "R_ax": positions, "charge": molecule.charge, "mult": molecule.multiplicity}
+    masses = molecule.masses
+    return {
+        "symbols": molecule.symbols,
+        "R_ax": molecule.R_ax.tolist(),
+        "charge": molecule.charge,
+        "mult": molecule.multiplicity,
+        "masses": None if masses is None else masses.tolist(),
+    }
 
 
 def read_molecule(data: Mapping[str, Any]) -> Molecule:
     """A molecule from plain data."""
-    return Molecule(data["symbols"], data["R_ax"], data["charge"], data["mult"])
+    return Molecule(data["symbols"], data["R_ax"], data["charge"], data["mult"], masses=data["masses"])
 
 
 def plain_guess(result: Result) -> dict[str, Any]:

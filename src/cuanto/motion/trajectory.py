@@ -27,10 +27,14 @@ OTHER_FORMATS = (".dcd", ".gro", ".h5", ".hdf5", ".json", ".nc", ".pdb", ".traj"
 
 def frame_text(molecule: Molecule, energy: float, columns: dict[str, Array], **info: Any) -> str:
     """One frame; `energy` in Hartree, `columns` by name in atomic units, `info` for the comment line."""
-    properties = "species:S:1:pos:R:3" + "".join(f":{name}:R:3" for name in columns)
+    masses = molecule.masses
+    of_masses = "" if masses is None else ":masses:R:1"
+    properties = "species:S:1:pos:R:3" + "".join(f":{name}:R:3" for name in columns) + of_masses
     known = {"energy": repr(energy * HARTREE_IN_EV), "charge": molecule.charge, "multiplicity": molecule.multiplicity}
     comment = " ".join(f"{key}={_value(value)}" for key, value in {**known, **info}.items())
     numbers = np.hstack([molecule.R_ax * BOHR_IN_ANGSTROM, *(COLUMNS[name] * a for name, a in columns.items())])
+    if masses is not None:
+        numbers = np.column_stack([numbers, masses])
     lines = [
         f"{symbol:4s}" + " ".join(f"{x:18.12f}" for x in row)
         for symbol, row in zip(molecule.symbols, numbers, strict=True)

@@ -166,7 +166,7 @@ def analyse(
     conditions: Conditions | None = None,
     result: Result | None = None,
 ) -> Vibrations:
-    """Normal modes of a Hessian with the masses of `isotopes` (the average mass of an element where none is given)."""
+    """Normal modes of a Hessian with the masses of `isotopes` (those of the molecule where none are given)."""
     masses = atomic_masses(hessian.molecule, isotopes or {})
     B_qm = internal_space(masses, hessian.molecule.R_ax)
     root_q = np.repeat(np.sqrt(masses), 3)

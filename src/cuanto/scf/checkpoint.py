@@ -81,6 +81,8 @@ class Checkpoint:
         file["molecule"].attrs.update(
             {"charge": molecule.charge, "multiplicity": molecule.multiplicity, "name": molecule.name}
         )
+        if molecule.masses is not None:
+            file["molecule/masses"] = molecule.masses
         occupied = np.flatnonzero(state.n_sm.max(axis=0) > 0.0)
         C_spm = self.backend.to_host(state.C_spm)
         file["orbitals/C_spm"], file["orbitals/n_sm"] = C_spm[:, :, occupied], state.n_sm[:, occupied]
@@ -152,7 +154,8 @@ def _read(file: Any) -> Restart:
     group, attributes = file["molecule"], file.attrs
     atoms = (group["symbols"].asstr()[:].tolist(), group["R_ax"][:])
     charge, multiplicity = (int(group.attrs[name]) for name in ("charge", "multiplicity"))
-    molecule = Molecule(*atoms, charge, multiplicity, str(group.attrs["name"]))
+    masses = group["masses"][:] if "masses" in group else None
+    molecule = Molecule(*atoms, charge, multiplicity, str(group.attrs["name"]), masses)
     basis = _read_basis(file["basis"], str(attributes["basis"]))
     molecule = molecule.with_core_electrons(basis.core_electrons)
     orbitals = Orbitals(basis, file["orbitals/C_spm"][:], file["orbitals/n_sm"][:])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cuanto.arrays import Array
 from cuanto.semiempirical.layout import Layout
 from cuanto.semiempirical.parameters import Element
-from cuanto.system.masses import MASSES, dipole_origin
+from cuanto.system.masses import dipole_origin
 
 T = 1.0 / sqrt(3.0)
 P_WITH_D = {
@@ -49,9 +49,8 @@ def _hybrids(element: Element) -> tuple[NDArray[np.int64], Array]:
     return pairs, np.array([-2.0 * D * np.eye(3)[x] for _, x, D in found]).reshape(-1, 3)
 
 
-def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int) -> Array:
+def dipole(layout: Layout, R_ax: Array, D_pq: Array, charge: int, mass_a: Array) -> Array:
     """Dipole moment, e Bohr; of an ion about the centre of mass."""
-    mass_a = np.array([MASSES[symbol] for symbol in layout.symbols])
     shifted = R_ax - dipole_origin(mass_a, R_ax, charge)
     rows, columns, weights = dipole_vectors(layout, shifted)
     return np.asarray(layout.core_charges @ shifted + weights @ D_pq[rows, columns])

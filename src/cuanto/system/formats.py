@@ -1,12 +1,13 @@
 """Reader of molecules in QCSchema (JSON), Molden or XYZ; the format is recognised from the beginning of the text."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cuanto.errors import InputError, require
+from cuanto.system.masses import isotope_mass
 from cuanto.system.molden import MOLDEN, parse_molden
-from cuanto.system.nuclei import ghost_of
+from cuanto.system.nuclei import GHOST, atom_symbol, ghost_of
 from cuanto.system.structure import Structure
 from cuanto.system.text import quote
 from cuanto.system.xyz import parse_xyz
@@ -14,6 +15,8 @@ from cuanto.system.xyz import parse_xyz
 KNOWN_FORMATS = "XYZ, QCSchema (JSON) or Molden"
 KNOWN_INPUTS = f"an {KNOWN_FORMATS} file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
 """What may be given in place of a molecule; a list for messages."""
+LARGEST_MASS = 1000
+"""Bound of the masses of atoms in a file, atomic mass units."""
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:
@@ -60,14 +63,51 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
         len(numbers) == 3 * len(symbols),
         f"{source}: {len(symbols)} atoms need {3 * len(symbols)} coordinates in geometry, found {len(numbers)}",
     )
+    labels = tuple(symbol if there else ghost_of(symbol) for symbol, there in zip(symbols, real, strict=True))
     return Structure(
-        symbols=tuple(symbol if there else ghost_of(symbol) for symbol, there in zip(symbols, real, strict=True)),
+        symbols=labels,
         coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),
         charge=_whole(schema.get("molecular_charge"), "molecular_charge", source),
         multiplicity=_whole(schema.get("molecular_multiplicity"), "molecular_multiplicity", source),
         name=str(schema.get("name") or ""),
         angstrom=False,
+        masses=_masses(schema, labels, source),
     )
+
+
+def _masses(schema: Mapping[str, Any], labels: Sequence[str], source: str) -> tuple[float | None, ...]:
+    """Masses of the atoms, those of isotopes given by mass numbers included; empty if the file has none."""
+    masses, numbers = schema.get("masses"), schema.get("mass_numbers")
+    if masses is None and numbers is None:
+        return ()
+    natom = len(labels)
+    if masses is not None and not (isinstance(masses, list) and len(masses) == natom and all(map(_is_mass, masses))):
+        raise InputError(f"{source}: masses must be {natom} numbers, one for each atom, in atomic mass units")
+    if numbers is not None and not (isinstance(numbers, list) and len(numbers) == natom):
+        raise InputError(f"{source}: mass_numbers must be {natom} whole numbers, -1 for atoms without one")
+    found: list[float | None] = []
+    for a, label in enumerate(labels):
+        mass = None if masses is None else float(masses[a])
+        number = None if numbers is None else _whole(numbers[a], "mass_numbers", source)
+        try:
+            found.append(_mass(atom_symbol(label), mass, number))
+        except InputError as error:
+            raise InputError(f"{source}, atom {a + 1}: {error}") from None
+    return tuple(found)
+
+
+def _mass(symbol: str, mass: float | None, number: int | None) -> float | None:
+    """The mass of an atom from its mass, or from its mass number; None for ghosts and for standard masses."""
+    if symbol.startswith(GHOST) or number is None or number < 0:
+        return None if symbol.startswith(GHOST) else mass
+    if mass is None:
+        return isotope_mass(symbol, number)
+    require(abs(mass - number) < 0.5, f"the mass {mass:g} and the mass number {number} do not agree: give one of them")
+    return mass
+
+
+def _is_mass(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST_MASS
 
 
 def _flat(geometry: list[Any], source: str) -> list[float]:

@@ -182,6 +182,8 @@ class Fragment:
         symbols = [symbol if a in own else ghost_of(symbol) for a, symbol in enumerate(molecule.symbols)]
         name = f"{molecule.name or 'complex'}, fragment {number}"
         kept = sorted(own)
-        alone = Molecule([molecule.symbols[a] for a in kept], molecule.R_ax[kept], charge, multiplicity, name)
-        ghosts = Molecule(symbols, molecule.R_ax, charge, multiplicity, f"{name} in the basis of the complex")
+        masses, ghost_name = molecule.nuclei.masses, f"{name} in the basis of the complex"
+        of_atoms = [molecule.symbols[a] for a in kept]
+        alone = Molecule(of_atoms, molecule.R_ax[kept], charge, multiplicity, name, masses[kept])
+        ghosts = Molecule(symbols, molecule.R_ax, charge, multiplicity, ghost_name, masses)
         return cls(number, tuple(a + 1 for a in kept), alone, ghosts)

@@ -8,12 +8,14 @@ import json
 import re
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from cuanto.arrays import Array
-from cuanto.errors import InputError, require
+from cuanto.errors import InputError
 from cuanto.system.elements import SYMBOLS
+from cuanto.system.text import quote
 
 _WEIGHTS = """
     1.008 4.003 6.94 9.012 10.81 12.011 14.007 15.999 18.998 20.18 22.99 24.305 26.982 28.085 30.974 32.06 35.45
@@ -50,12 +52,12 @@ def isotope_masses() -> dict[str, dict[str, float]]:
 def isotope_mass(element: str, isotope: str | float) -> float:
     """Mass of an isotope given as `13C`, `C13`, `13`, `D`, `T`, or as the mass itself (a number with a fraction)."""
     if isinstance(isotope, int | float) and not isinstance(isotope, bool) and isotope != int(isotope):
-        return _checked_mass(element, float(isotope))
+        return checked_mass(element, isotope)
     text = {"D": "2H", "T": "3H"}.get(str(isotope).strip().upper(), str(isotope).strip())
     match = _ISOTOPE.fullmatch(text)
     if match is None:
         try:
-            return _checked_mass(element, float(text))
+            return checked_mass(element, float(text))
         except ValueError:
             raise InputError(f"unknown isotope {text!r} of {element}: write 13C, D or a mass such as 2.014") from None
     symbol = (match["before"] or match["after"] or element).capitalize()
@@ -67,6 +69,9 @@ def isotope_mass(element: str, isotope: str | float) -> float:
     return masses[match["number"]]
 
 
-def _checked_mass(element: str, mass: float) -> float:
-    require(0.5 < mass < 500.0, f"a mass of {mass:g} for {element} is impossible: give atomic mass units")
-    return mass
+def checked_mass(element: str, mass: Any) -> float:
+    """The mass of an atom as a float; impossible ones are refused."""
+    number = isinstance(mass, (int, float, np.integer, np.floating)) and not isinstance(mass, bool)
+    if not number or not 0.5 < mass < 500.0:
+        raise InputError(f"a mass of {quote(mass)} for {element} is impossible: give atomic mass units")
+    return float(mass)

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -44,6 +44,8 @@ class Molecule:
 
     A ghost atom (symbol Gh-O, also read from Gh(O), X-O, @O, O: and the like) carries basis functions and nothing else.
     The default multiplicity is the lowest possible one: 1 for an even number of electrons, 2 for an odd number.
+    `masses` of isotopes are in atomic mass units, None for the standard atomic weight of an element; the attribute is
+    None if all are standard, and `nuclei.masses` has the masses of all atoms.
     """
 
     symbols: tuple[str, ...]
@@ -51,6 +53,7 @@ class Molecule:
     charge: int
     multiplicity: int
     name: str
+    masses: Array | None = field(default=None, repr=False)
     nuclei: Nuclei = field(init=False, repr=False)
 
     def __init__(
@@ -60,6 +63,7 @@ class Molecule:
         charge: int = 0,
         multiplicity: int | None = None,
         name: str = "",
+        masses: Sequence[float | None] | Array | None = None,
     ) -> None:
         if isinstance(symbols, str | bytes):
             raise InputError(
@@ -69,7 +73,8 @@ class Molecule:
         set_field = object.__setattr__
         set_field(self, "name", str(name))
         set_field(self, "symbols", tuple(atom_symbol(str(symbol)) for symbol in symbols))
-        set_field(self, "nuclei", Nuclei.of(self.symbols))
+        set_field(self, "nuclei", Nuclei.of(self.symbols, masses))
+        set_field(self, "masses", self.nuclei.isotopic_masses)
         set_field(self, "R_ax", _positions(R_ax, self.symbols))
         set_field(self, "charge", _whole(charge, "charge"))
         _check_electrons(self.nelectron, int(self.nuclei.charges.sum()), self.charge)
@@ -128,7 +133,8 @@ class Molecule:
     def from_ase(cls, atoms: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
         """Molecule from ASE's Atoms.
 
-        Charge and multiplicity default to those of the initial charges and magnetic moments.
+        Charge and multiplicity default to those of the initial charges and magnetic moments. Masses that were set with
+        `atoms.set_masses` are used.
         """
         if any(getattr(atoms, "pbc", ())):
             raise InputError("cuanto computes molecules, not periodic systems: set atoms.pbc = False")
@@ -138,7 +144,9 @@ class Molecule:
         if multiplicity is None and unpaired:
             multiplicity = unpaired + 1
         positions = np.array(atoms.get_positions()) / BOHR_IN_ANGSTROM
-        return cls(atoms.get_chemical_symbols(), positions, charge, multiplicity, str(getattr(atoms, "symbols", "")))
+        name, has = str(getattr(atoms, "symbols", "")), getattr(atoms, "has", lambda what: False)
+        masses = atoms.get_masses() if has("masses") else None
+        return cls(atoms.get_chemical_symbols(), positions, charge, multiplicity, name, masses)
 
     @classmethod
     def of(cls, given: Any, charge: int | None = None, multiplicity: int | None = None) -> "Molecule":
@@ -172,17 +180,25 @@ class Molecule:
         """Refuse a charge or multiplicity that differs from that of the molecule."""
         given = {"charge": charge, "multiplicity": multiplicity}
         if wrong := {name: value for name, value in given.items() if value not in (None, getattr(self, name))}:
-            wanted = ", ".join(f"{name}={value}" for name, value in wrong.items())
+            masses = {} if self.masses is None else {"masses": "old.masses"}
+            wanted = ", ".join(f"{name}={value}" for name, value in (wrong | masses).items())
             raise InputError(
                 f"charge and multiplicity belong to the Molecule, which has charge {format_charge(self.charge)} and "
                 f"multiplicity {self.multiplicity}: make one with Molecule(old.symbols, old.R_ax, {wanted})"
             )
 
     def to_xyz(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Text of an XYZ file (Angstrom) with charge and multiplicity, written to `path` if one is given."""
+        """Text of an XYZ file (Angstrom) with charge and multiplicity, written to `path` if one is given.
+
+        Masses of isotopes are a column of extended XYZ.
+        """
         name = f" name={self.name}" if re.fullmatch(r"[^\s=]+", self.name) else ""
+        comment = f"charge={self.charge} mult={self.multiplicity}{name}"
         rows = [f"{symbol:<4s}" + "".join(f" {x:16.10f}" for x in row) for symbol, row in self._rows()]
-        text = "\n".join([str(self.natom), f"charge={self.charge} mult={self.multiplicity}{name}", *rows]) + "\n"
+        if self.masses is not None:
+            comment = f"Properties=species:S:1:pos:R:3:masses:R:1 {comment}"
+            rows = [f"{row} {mass!r}" for row, mass in zip(rows, self.masses.tolist(), strict=True)]
+        text = "\n".join([str(self.natom), comment, *rows]) + "\n"
         if path is not None:
             write_text(path, text)
         return text
@@ -204,7 +220,7 @@ class Molecule:
         with np.errstate(over="ignore"):  # overflow is reported as a coordinate that is not finite
             R_ax = np.array(found.coordinates) / (BOHR_IN_ANGSTROM if found.angstrom else 1.0)
         try:
-            return cls(found.symbols, R_ax, charge, multiplicity, found.name or name)
+            return cls(found.symbols, R_ax, charge, multiplicity, found.name or name, found.masses or None)
         except InputError as error:
             raise InputError(f"{prefix}{error}") from None
 
@@ -265,7 +281,14 @@ class Molecule:
 
     def moved_to(self, R_ax: ArrayLike) -> "Molecule":
         """The same atoms at other positions (Bohr), none of their electrons replaced by core potentials."""
-        return Molecule(self.symbols, R_ax, self.charge, self.multiplicity, self.name)
+        return Molecule(self.symbols, R_ax, self.charge, self.multiplicity, self.name, self.masses)
+
+    def with_masses(self, masses: Sequence[float | None] | Array | None) -> "Molecule":
+        """The same molecule with these masses in atomic mass units; None for standard atomic weights."""
+        molecule = copy(self)
+        object.__setattr__(molecule, "nuclei", self.nuclei.with_masses(self.symbols, masses))
+        object.__setattr__(molecule, "masses", molecule.nuclei.isotopic_masses)
+        return molecule
 
     def with_core_electrons(self, core_electrons: Sequence[int] | Ints) -> "Molecule":
         """The same molecule with these electrons of every atom replaced by core potentials."""
@@ -274,7 +297,7 @@ class Molecule:
             return self
         require(counts.shape == (self.natom,), f"{self.natom} atoms need {self.natom} numbers of core electrons")
         molecule = copy(self)
-        object.__setattr__(molecule, "nuclei", Nuclei(self.nuclei.protons, counts))
+        object.__setattr__(molecule, "nuclei", replace(self.nuclei, core_electrons=counts))
         left, multiplicity = molecule.nelectron, molecule.valence_multiplicity
         require(left >= 1, f"charge {self.charge:+d} leaves no electron outside of the core potentials")
         _check_multiplicity(multiplicity, left, self.charge)

@@ -10,15 +10,15 @@ which are left out.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuanto.arrays import Ints
-from cuanto.errors import InputError
+from cuanto.arrays import Array, Ints
+from cuanto.errors import InputError, require
 from cuanto.system.elements import ATOMIC_NUMBERS, symbol_of
-from cuanto.system.masses import MASSES
+from cuanto.system.masses import MASSES, checked_mass
 from cuanto.system.text import quote
 
 GHOST = "Gh-"
@@ -63,17 +63,37 @@ def ghost_of(symbol: str) -> str:
 class Nuclei:
     """The nuclei of all atoms; ghosts have no protons.
 
-    `core_electrons` are those that an effective core potential replaces.
+    `core_electrons` are those that an effective core potential replaces. `isotopic_masses`: the masses of all atoms if
+    some differ from the standard atomic weights, else None.
     """
 
     protons: Ints
     core_electrons: Ints
+    isotopic_masses: Array | None = None
 
     @classmethod
-    def of(cls, symbols: Sequence[str]) -> "Nuclei":
-        """Nuclei of atoms without core potentials."""
+    def of(cls, symbols: Sequence[str], masses: Sequence[float | None] | Array | None = None) -> "Nuclei":
+        """Nuclei of atoms without core potentials; None stands for standard masses, those of ghosts are ignored."""
         protons = np.array([ATOMIC_NUMBERS.get(symbol, 0) for symbol in symbols], dtype=np.int64)
-        return cls(protons, np.zeros_like(protons))
+        nuclei = cls(protons, np.zeros_like(protons))
+        return nuclei if masses is None else nuclei.with_masses(symbols, masses)
+
+    def with_masses(self, symbols: Sequence[str], masses: Sequence[float | None] | Array | None) -> "Nuclei":
+        """The same nuclei with these masses, by default the standard ones."""
+        standard = replace(self, isotopic_masses=None)
+        if masses is None:
+            return standard
+        wrong = f"{len(symbols)} atoms need {len(symbols)} masses in atomic mass units, not {quote(masses)}"
+        given_a = np.array(masses, dtype=object)
+        require(given_a.shape == (len(symbols),), wrong)
+        found = standard.masses
+        for a, mass in enumerate(given_a):
+            if mass is not None and not self.ghosts[a]:
+                found[a] = checked_mass(f"atom {a + 1} ({symbols[a]})", mass)
+        if np.array_equal(found, standard.masses):
+            return standard
+        found.setflags(write=False)
+        return replace(self, isotopic_masses=found)
 
     @property
     def charges(self) -> Ints:
@@ -88,4 +108,6 @@ class Nuclei:
     @property
     def masses(self) -> NDArray[np.float64]:
         """Masses in atomic mass units; zero for ghosts."""
+        if self.isotopic_masses is not None:
+            return self.isotopic_masses
         return np.array([0.0, *MASSES.values()])[self.protons]

@@ -1,9 +1,11 @@
 """Molecules from SMILES: RDKit places the atoms by distance geometry, then with a force field."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from cuanto.errors import InputError, import_optional
+from cuanto.system.masses import isotope_mass
 from cuanto.system.structure import Structure
 from cuanto.system.text import quote
 
@@ -50,7 +52,16 @@ def parse_smiles(smiles: str) -> Structure:
             multiplicity=1 + sum(atom.GetNumRadicalElectrons() for atom in atoms),
             name=smiles.strip(),
             angstrom=True,
+            masses=_masses(atoms),
         )
+
+
+def _masses(atoms: Sequence[Any]) -> tuple[float | None, ...]:
+    """Masses of atoms whose isotope is given, as in [2H]; empty if there are none."""
+    isotopes = [(atom.GetSymbol(), atom.GetIsotope()) for atom in atoms]
+    if not any(number for _, number in isotopes):
+        return ()
+    return tuple(isotope_mass(symbol, number) if number else None for symbol, number in isotopes)
 
 
 def _positions(chem: Any, all_chem: Any, molecule: Any, smiles: str) -> list[list[float]]:

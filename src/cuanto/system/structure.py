@@ -15,7 +15,8 @@ class Structure:
     """Atoms in Angstrom or Bohr, not validated beyond the format; None for values that the file does not give.
 
     `dummies`: numbers, from 1, that dummy atoms have in the file; they are not among the atoms here. `hint`: what looks
-    like a charge or multiplicity and is not read, and how to write it. `cell_hint`: that a cell is not read.
+    like a charge or multiplicity and is not read, and how to write it. `cell_hint`: that a cell is not read. `masses`:
+    those of the atoms in atomic mass units, None for standard ones; empty if the file has none.
     """
 
     symbols: tuple[str, ...]
@@ -27,6 +28,7 @@ class Structure:
     dummies: tuple[int, ...] = ()
     hint: str = ""
     cell_hint: str = ""
+    masses: tuple[float | None, ...] = ()
 
 
 def parse_position(tokens: Sequence[str], where: str) -> Position:

@@ -80,8 +80,10 @@ def parse_xyz(text: str, source: str = "xyz") -> Structure:
     if not _PROPERTIES.search(comment):
         _check_one_atom_per_line(lines, source)
     name = _NAME.search(comment)
+    rows = [_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)]
     return Structure(
-        **_atoms([_atom(line, f"{source}, line {number}") for number, line in enumerate(lines[2:], start=3)], source),
+        **_atoms(rows, source),
+        masses=_masses(lines, rows, source),
         charge=_comment_number(_CHARGE, comment, "charge", source),
         multiplicity=_comment_number(_MULTIPLICITY, comment, "multiplicity", source),
         name=name[1] if name else "",
@@ -173,6 +175,24 @@ def _check_one_atom_per_line(lines: list[str], source: str) -> None:
         more = line.split()[4:8]
         if len(more) == 4 and more[0].capitalize() in ATOMIC_NUMBERS and None not in map(parse_real, more[1:]):
             raise InputError(f"{source}, line {number}: {quote(line.strip())} has two atoms: write one on each line")
+
+
+def _masses(lines: list[str], rows: Sequence[tuple[str | None, Position]], source: str) -> tuple[float, ...]:
+    """Masses of the atoms in extended XYZ with a column `masses`; empty if there is none."""
+    properties = _PROPERTIES.search(lines[1])
+    words = properties[1].strip("\"'").lower().split(":") if properties else []
+    names, widths = words[::3], [parse_whole(width) or 0 for width in words[2::3]]
+    if "masses" not in names[: len(widths)]:
+        return ()
+    column, found = sum(widths[: names.index("masses")]), []
+    for number, (line, (symbol, _)) in enumerate(zip(lines[2:], rows, strict=True), start=3):
+        word = next(iter(line.split()[column:]), "")
+        if symbol is None:
+            continue
+        if (mass := parse_real(word)) is None:
+            raise InputError(f"{source}, line {number}: mass {quote(word)} is not a number")
+        found.append(mass)
+    return tuple(found)
 
 
 def _atom(line: str, where: str) -> tuple[str | None, Position]:
