@@ -6,6 +6,7 @@ import logging
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from coordinates import value_of
 from cuanto.errors import ConvergenceError, InputError, MissingDependencyError
 from cuanto.motion import walker
 from cuanto.motion.constraints import read_constraints
+from cuanto.motion.criteria import displacement
 from cuanto.motion.optimize import Search, Step, optimize
 from cuanto.motion.settings import Settings
 from cuanto.motion.surface import Surface
+from cuanto.motion.vibrations import internal_space
 from cuanto.system import Molecule
 from cuanto.units import BOHR_IN_ANGSTROM
 
@@ -233,6 +236,26 @@ def test_a_transition_state_and_its_path() -> None:
     ]
     nearest = sorted(int(np.argmin(one)) for one in distances)
     assert nearest == [0, 1]  # HCN on one side, HNC on the other
+
+
+def test_a_reaction_path_has_the_masses_of_isotopes() -> None:
+    """Its steps are along the gradient in the coordinates that these masses weight, and so are its arc lengths."""
+    top = optimize(SADDLE, "pm6", ts=True, convergence="tight").molecule.with_masses([None, None, 20.0])
+    found = optimize(top, "pm6", irc=True, convergence="loose", max_steps=6)
+    overlaps = []
+    for masses in (top.nuclei.masses, top.with_masses(None).nuclei.masses):
+        root_a, cosines = np.sqrt(masses)[:, None], []
+        for one, other in pairwise(found.points):
+            R_ax, S_ax = one.molecule.R_ax, other.molecule.R_ax
+            B_qm = internal_space(masses, 0.5 * (R_ax + S_ax))
+            move_m = B_qm.T @ (root_a * (S_ax - R_ax)).reshape(-1)
+            slope_m = B_qm.T @ ((one.gradient + other.gradient) / root_a).reshape(-1)
+            cosines.append(abs(move_m @ slope_m) / np.linalg.norm(move_m) / np.linalg.norm(slope_m))
+        overlaps.append(np.median(cosines))
+    assert overlaps[0] > 0.995 and overlaps[1] < 0.985
+    one, other = found.points[:2]
+    length = np.linalg.norm(np.sqrt(top.nuclei.masses)[:, None] * displacement(other.molecule.R_ax, one.molecule.R_ax))
+    assert other.coordinate - one.coordinate == pytest.approx(length, rel=1e-6)
 
 
 def test_a_minimum_is_no_transition_state() -> None:

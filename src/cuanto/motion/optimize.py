@@ -337,6 +337,7 @@ class Search:
             hessian_xx=hessian,
             trust=settings.trust,
             surroundings=bool(self.surface.surroundings.keywords),
+            masses=self.molecule.masses,
         )
         sides: dict[int, list[Point]] = {0: [], 1: [], -1: []}
         before, converged = float("nan"), True

@@ -27,7 +27,7 @@ from cuanto.units import BOHR_IN_ANGSTROM
 
 Evaluate = Callable[[Array], tuple[float, Array]]
 """Energy and gradient at positions R_ax."""
-MODULES = ("engine", "errors", "internal", "molecule", "optimize", "params")
+MODULES = ("engine", "errors", "internal", "molecule", "normal_modes", "optimize", "params")
 """Modules of geomeTRIC that are used."""
 MESSAGE = "optimisations need geomeTRIC: `pip install 'cuanto[motion]'`"
 COORDINATES = {"tric": (False, False), "dlc": (True, False), "hdlc": (False, True)}
@@ -97,7 +97,8 @@ class Point:
 class Plan:
     """Settings of a search for a minimum, a transition state (`ts`) or a reaction path (`irc`).
 
-    `surroundings`: whether the energy depends on the position and orientation of the whole molecule.
+    `surroundings`: whether the energy depends on the position and orientation of the whole molecule. `masses`: those
+    with which a reaction path is weighted; None: geomeTRIC's masses of the elements.
     """
 
     kind: str = "minimum"
@@ -106,6 +107,7 @@ class Plan:
     hessian_xx: Array | None = None
     trust: float | None = None
     surroundings: bool = False
+    masses: Array | None = None
 
 
 class Walker:
@@ -114,6 +116,7 @@ class Walker:
     def __init__(self, molecule: Molecule, evaluate: Evaluate, plan: Plan, criteria: Criteria) -> None:
         self._criteria = criteria
         self._modules = {name: import_optional(f"geometric.{name}", MESSAGE) for name in MODULES}
+        self._masses = plan.masses
         self._folder = tempfile.TemporaryDirectory(prefix="cuanto-")
         self._move = np.subtract if plan.surroundings else displacement
         with silence(), _translate_errors(), one_thread:
@@ -162,6 +165,7 @@ class Walker:
         with silence(), _translate_errors():
             optimizer.calcEnergyForce()
             optimizer.prepareFirstStep()
+            self._set_first_modes()
             X = optimizer.X.copy()
             yield self._point(X, optimizer.E, optimizer.gradx.copy(), X)
             while optimizer.state not in (done.CONVERGED, done.FAILED):
@@ -178,9 +182,22 @@ class Walker:
     def _propose(self) -> None:
         """Let geomeTRIC take a step, after it has built new coordinates if it has to."""
         ready = self._modules["optimize"].OPT_STATE.NEEDS_EVALUATION
-        self._optimizer.step()
+        self._step()
         while self._optimizer.state != ready:
-            self._optimizer.step()
+            self._step()
+
+    def _step(self) -> None:
+        """One step of geomeTRIC, whose new coordinates have the masses of the elements."""
+        if self._masses is not None:
+            self._optimizer.IC.mass = np.repeat(self._masses, 3)
+        self._optimizer.step()
+
+    def _set_first_modes(self) -> None:
+        """Replace the normal modes at the transition state, which are those of the masses of the elements."""
+        if self._masses is not None:
+            optimizer, analysis = self._optimizer, self._modules["normal_modes"].frequency_analysis
+            found = analysis(optimizer.X, optimizer.Hx0, optimizer.molecule.elem, self._masses)
+            optimizer.TSWavenum, optimizer.TSNormal_modes_x, _ = found
 
     def _evaluate(self) -> tuple[float, Array]:
         self._optimizer.calcEnergyForce()
