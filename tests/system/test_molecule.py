@@ -1,13 +1,16 @@
 """Molecules and XYZ files: reading, and one-line error messages."""
 
+import json
 import pickle
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import qcelemental
 from pyscf import gto
 
 from cuanto.errors import InputError, InputWarning
@@ -420,3 +423,45 @@ def test_the_closest_atoms_of_a_large_molecule() -> None:
     R_ax[40] = R_ax[7] + [0.0, 0.3, 0.0]
     with pytest.raises(InputError, match=r"atoms 8 \(H\) and 41 \(H\) are 0.16 Angstrom apart"):
         Molecule(["H"] * len(R_ax), R_ax)
+
+
+PAIR = {"symbols": ["C", "H"], "geometry": [0, 0, 0, 0, 0, 6.0], "fragments": [[0], [1]]}
+HELIUM = {**PAIR, "symbols": ["He", "H"]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {**HELIUM, "fragment_charges": [0, 1]},
+        {**HELIUM, "fragment_charges": [0, 1.0], "molecular_charge": 1.0},
+        {**PAIR, "fragment_charges": [-1, 1], "fragment_multiplicities": [2, 1]},
+        {**PAIR, "fragment_charges": [0, 0], "fragment_multiplicities": [3, 2]},
+        {**PAIR, "fragment_multiplicities": [1, 2]},
+        {**PAIR, "fragment_multiplicities": [3, 2], "molecular_multiplicity": 2},
+        {**HELIUM, "symbols": ["H", "H"], "fragment_charges": [0, 0], "fragment_multiplicities": [2, 2]},
+    ],
+)
+def test_fragments_of_qcschema_against_qcelemental(given: dict[str, Any]) -> None:
+    expected = qcelemental.models.Molecule(**given)
+    found = Molecule.from_text(json.dumps(given))
+    assert (found.charge, found.multiplicity) == (expected.molecular_charge, expected.molecular_multiplicity)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"fragment_charges": [0, 1], "molecular_charge": 0},
+            "molecular_charge 0 is not the sum of fragment_charges, 1",
+        ),
+        ({"fragment_charges": [1]}, "fragment_charges must be 2 whole numbers, one for each of the fragments"),
+        ({"fragment_charges": [0, None]}, "fragment_charges must be 2 whole numbers"),
+        ({"fragment_charges": 1}, "fragment_charges must be 2 whole numbers"),
+        ({"fragment_charges": [0, 0.5]}, "fragment_charges must be a whole number, not '0.5'"),
+        ({"fragment_multiplicities": [0, 2]}, "fragment_multiplicities must be at least 1"),
+        ({"fragment_multiplicities": [2, 2]}, "multiplicity 3 is impossible with 7 electrons"),
+    ],
+)
+def test_wrong_fragments_of_qcschema(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Molecule.from_text(json.dumps({**PAIR, **given}))

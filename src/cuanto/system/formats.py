@@ -17,6 +17,8 @@ KNOWN_INPUTS = f"an {KNOWN_FORMATS} file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
 """What may be given in place of a molecule; a list for messages."""
 LARGEST_MASS = 1000
 """Bound of the masses of atoms in a file, atomic mass units."""
+MOLECULAR = ("molecular_charge", "molecular_multiplicity")
+OF_FRAGMENTS = ("fragment_charges", "fragment_multiplicities")
 
 
 def parse_structure(text: str, source: str = "the input") -> Structure:
@@ -58,6 +60,7 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
     real = schema.get("real") or [True] * len(symbols)
     good = isinstance(real, list) and len(real) == len(symbols) and all(isinstance(one, bool) for one in real)
     require(good, f"{source}: real must be true or false for each of the {len(symbols)} atoms")
+    charge, multiplicity = _charge_and_multiplicity(schema, source)
     numbers = _flat(geometry, source)
     require(
         len(numbers) == 3 * len(symbols),
@@ -67,12 +70,38 @@ def qcschema_structure(schema: Mapping[str, Any], source: str) -> Structure:
     return Structure(
         symbols=labels,
         coordinates=tuple((numbers[i], numbers[i + 1], numbers[i + 2]) for i in range(0, len(numbers), 3)),
-        charge=_whole(schema.get("molecular_charge"), "molecular_charge", source),
-        multiplicity=_whole(schema.get("molecular_multiplicity"), "molecular_multiplicity", source),
+        charge=charge,
+        multiplicity=multiplicity,
         name=str(schema.get("name") or ""),
         angstrom=False,
         masses=_masses(schema, labels, source),
     )
+
+
+def _charge_and_multiplicity(schema: Mapping[str, Any], source: str) -> tuple[int | None, int | None]:
+    """Those of the molecule, else those of its fragments together: charges are added, and unpaired electrons too."""
+    charge, multiplicity = (_whole(schema.get(key), key, source) for key in MOLECULAR)
+    charges, multiplicities = (_fragment_values(schema, key, source) for key in OF_FRAGMENTS)
+    if charges and charge is not None and charge != sum(charges):
+        raise InputError(f"{source}: molecular_charge {charge} is not the sum of fragment_charges, {sum(charges)}")
+    if charges and charge is None:
+        charge = sum(charges)
+    if multiplicities and multiplicity is None:
+        require(min(multiplicities) >= 1, f"{source}: fragment_multiplicities must be at least 1")
+        multiplicity = 1 + sum(one - 1 for one in multiplicities)
+    return charge, multiplicity
+
+
+def _fragment_values(schema: Mapping[str, Any], key: str, source: str) -> list[int]:
+    """One whole number for each fragment; empty if there are none."""
+    values, fragments = schema.get(key), schema.get("fragments")
+    if values is None:
+        return []
+    size = len(fragments) if isinstance(fragments, list) else None
+    if not isinstance(values, list) or None in values or size not in (None, len(values)):
+        expected = "whole numbers" if size is None else f"{size} whole numbers, one for each of the fragments"
+        raise InputError(f"{source}: {key} must be {expected}")
+    return [number for value in values if (number := _whole(value, key, source)) is not None]
 
 
 def _masses(schema: Mapping[str, Any], labels: Sequence[str], source: str) -> tuple[float | None, ...]:
