@@ -50,6 +50,7 @@ def energy(
 ) -> Result:
     """Compute the energy and orbitals of a molecule, also given as a file, atoms, `smiles:CCO` or ASE's Atoms.
 
+    Of a QCSchema input only the molecule is used; the command line and `cuanto.compute` use its model and keywords too.
     `charge` and `multiplicity`: None means those of the file, of Atoms or of the molecule, else 0 and the lowest one.
     `method`: hf, rhf, uhf, rohf or a functional (see `cuanto functionals`; unrestricted with a leading `u`).
     `basis`: None means def2-svp.

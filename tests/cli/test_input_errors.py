@@ -358,6 +358,16 @@ def test_keywords_taken_from_a_file(before: dict[str, Any], method: str, kept: s
     assert set(choose_model(source, Model()).keywords) == set(before)
 
 
+@pytest.mark.parametrize(("name", "value"), [("field", [0, 0, 0.02]), ("point_charges", [[0.5], [[0, 0, 6.0]]])])
+def test_surroundings_of_a_file_are_not_dropped(capsys: pytest.CaptureFixture[str], name: str, value: Any) -> None:
+    path = write_input("h.json", "pbe", "sto-3g", grid="coarse", **{name: value})
+    for words in ((), ("--out", "table.csv"), ("--json", "new.json")):
+        message = error_output(capsys, "energy", path, "-m", "pm6", *words)
+        assert f"pm6 does not support the {name} of the file: use " in message
+    assert not Path("table.csv").exists()
+    assert choose_model(read_source(path), Model("hf")).keywords == {name: value}
+
+
 def test_a_basis_is_refused_by_methods_without_basis(capsys: pytest.CaptureFixture[str]) -> None:
     message, given = "basis does not apply to pm6: leave it out", write_input("h.json", "pm6", "sto-3g")
     assert message in error_output(capsys, "energy", given)

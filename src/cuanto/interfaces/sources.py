@@ -35,6 +35,8 @@ HESSIAN = "hessian"
 """Driver of frequencies."""
 OPTIMIZE = "optimize"
 """The task of an optimisation, which QCSchema has no driver for."""
+SURROUNDINGS = ("field", "point_charges")
+"""Keywords that are part of the system, not of the method."""
 COUNTERPOISE = "counterpoise"
 """The task of an interaction energy, which QCSchema has no driver for either."""
 
@@ -188,8 +190,8 @@ def read_model(schema: Mapping[str, Any], where: str) -> Model | None:
 def choose_model(source: Source, given: Model) -> Model:
     """Choose what to compute: values that are `given`, else those of the file, else the defaults.
 
-    Keywords of the file that do not apply to another method or basis are dropped; a file whose own basis does not apply
-    to its method is refused.
+    Keywords of the file that do not apply to another method or basis are dropped, but a field and point charges, which
+    are part of the system, are refused; so is a file whose own basis does not apply to its method.
     """
     requested = source.model
     method = given.method or requested.method or DEFAULT_METHOD
@@ -203,6 +205,7 @@ def choose_model(source: Source, given: Model) -> Model:
         keywords.pop("auxbasis", None)
     if given.method is not None:
         kind = kind_of(method)
+        _require_surroundings(method, kind, keywords)
         keywords = {name: value for name, value in keywords.items() if kind in OPTIONS[name].scope.kinds}
     elif requested.method is not None:
         require_applicable(method, kind_of(method), {"basis": requested.basis})
@@ -212,6 +215,16 @@ def choose_model(source: Source, given: Model) -> Model:
     elif basis is None:
         basis = source.basis_path(requested.basis, "basis") if requested.basis else DEFAULT_BASIS
     return Model(method, basis, {**keywords, **given.keywords}, driver, dict(given.settings))
+
+
+def _require_surroundings(method: str, kind: str, keywords: Mapping[str, Any]) -> None:
+    """Refuse a method that does not support the surroundings of the molecule in the file."""
+    for name in SURROUNDINGS:
+        if name in keywords and kind not in OPTIONS[name].scope.kinds:
+            use = OPTIONS[name].scope.use
+            raise InputError(
+                f"{method} does not support the {name} of the file: use {use}, or remove {name} from the file"
+            )
 
 
 def safe_label(text: str) -> str:
