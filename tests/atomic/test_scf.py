@@ -26,6 +26,7 @@ from cuanto.atomic import (
     even_tempered,
     solve,
 )
+from cuanto.atomic.job import element_job, run_energy
 from cuanto.atomic.one_electron import core, overlap
 from cuanto.atomic.rotate import SpinorRotations
 from cuanto.atomic.solve import diis_error, effective_fock
@@ -285,6 +286,17 @@ def test_functions_that_depend_on_each_other() -> None:
     nearly_dependent = replace(atom, basis=AtomBasis((np.sort(np.append(z, z[5] * (1 + 1e-9))),)))
     one, other = (solve(x, backend="cpu") for x in (atom, nearly_dependent))
     assert one.converged and other.converged and other.energy == pytest.approx(one.energy, rel=1e-8)
+
+
+@pytest.mark.slow
+def test_rounding_errors_of_the_density_do_not_prevent_convergence() -> None:
+    """The functions of francium with a point nucleus are nearly dependent: its density keeps noise of 1e-7."""
+    job = element_job("Fr", nucleus="point")
+    result = run_energy(job, "cpu")
+    assert result.converged and result.iterations < job.settings.max_iterations
+    assert job.settings.threshold_LL < result.history[-1].change_LL < solver.NOISE * job.settings.threshold_LL
+    energies = [step.energy for step in result.history[-solver.SETTLED :]]
+    assert max(energies) - min(energies) < 1e-13 * abs(result.energy)
 
 
 def test_negative_energies_are_recognised() -> None:

@@ -17,7 +17,7 @@ from cuanto.atomic.export import Contraction, contracted_table, uncontracted_tab
 from cuanto.atomic.input import AtomInput
 from cuanto.atomic.nucleus import Model, Nucleus
 from cuanto.atomic.optimise import EnergyFailure
-from cuanto.atomic.solve import solve
+from cuanto.atomic.solve import energy_converged, solve
 from cuanto.atomic.species import LETTERS
 from cuanto.atomic.wtbs import (
     Range,
@@ -44,7 +44,6 @@ ENERGY_ONLY: dict[str, Any] = {"threshold_LL": 1e-6, "threshold_SL": 1e-8, "thre
 """Density thresholds for a relative energy error of 1e-13, the best that nearly dependent sets reach."""
 
 ENERGY_NOISE = 1e-12  # relative noise of energies that an optimisation tolerates
-SQUARED_ERROR = 1e-15  # square of the DIIS error relative to the energy: see energy_converged
 
 TEMPERED = ("auto", "wtbs", "even")
 """Names of sets with parameters and ranges."""
@@ -221,15 +220,6 @@ class AtomEnergy:
         if not (result.converged or energy_is_constant(result)):
             raise EnergyFailure("the SCF did not converge")
         return result
-
-
-def energy_converged(step: AtomIteration) -> bool:
-    """Whether the energy is converged to a relative error of 1e-13, judged by the square of the DIIS error.
-
-    The error of the energy is at most eighty times the square of the largest element of the DIIS error (He to Rn).
-    Converging the density as well would take one to five more iterations, in which the energy does not change.
-    """
-    return step.error**2 < SQUARED_ERROR * abs(step.energy)
 
 
 def energy_is_constant(result: AtomResult) -> bool:
