@@ -434,7 +434,7 @@ def test_warnings_of_results(tmp_path: Path) -> None:
 
 
 def test_hints_in_tables() -> None:
-    """Of molecules that are computed together, of one composition or of two, and one by one."""
+    """Molecules that are computed together have them, of one composition or of two, and so have single ones."""
     close, usual = (cuanto.Molecule.from_string(f"3\n\nO 0 0 0\nH 0 0 {x}\nH 0 0.93 -0.23\n") for x in (0.5, 0.96))
     oxygen = cuanto.Molecule.from_string("2\n\nO 0 0 0\nO 0 0 1.2\n")
     for method, basis in (("pm6", None), ("hf", "sto-3g")):

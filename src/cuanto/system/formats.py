@@ -14,7 +14,7 @@ from cuanto.system.xyz import parse_xyz
 
 KNOWN_FORMATS = "XYZ, QCSchema (JSON) or Molden"
 KNOWN_INPUTS = f"an {KNOWN_FORMATS} file, 'H 0 0 0; H 0 0 0.74' or smiles:CCO"
-"""What may be given in place of a molecule; a list for messages."""
+"""Accepted forms of a molecule, as a list for messages."""
 LARGEST_MASS = 1000
 """Bound of the masses of atoms in a file, atomic mass units."""
 MOLECULAR = ("molecular_charge", "molecular_multiplicity")

@@ -371,7 +371,7 @@ def _check_multiplicity(multiplicity: int, nelectron: int, charge: int) -> None:
 
 
 def _instead_of(given: str | os.PathLike[str]) -> str:
-    """What may be given in place of the name of a file that does not exist."""
+    """Advice about a name that is not the name of a file: a SMILES, or the accepted forms."""
     name = str(given)
     return f"if it is a SMILES, write smiles:{name}" if looks_like_smiles(name) else f"give {KNOWN_INPUTS}"
 
